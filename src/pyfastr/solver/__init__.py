@@ -1,0 +1,1 @@
+"""The algorithm: arrays and models, nothing of scikit-learn, files or plots."""

@@ -1,0 +1,193 @@
+"""Joint Levenberg-Marquardt steps on all modes of many models.
+
+Alternating updates crawl where the samples hardly outnumber the free parameters; a joint step
+does not. Its fixed points are those of the alternating update without threshold: both set the
+gradient of the squared residuals equal to the ridge of each mode times its component.
+"""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyfastr.solver.models import Models, unit
+from pyfastr.solver.parallel import map_threads
+from pyfastr.solver.problem import Problem
+from pyfastr.solver.sweep import batches, cache_parts, features_of
+
+Array = NDArray[Any]
+
+# Damping, relative to the mean diagonal of J'J: where it begins, its change after a step that
+# is taken or refused, and its range.
+DAMPING, EASE, STIFFEN, DAMPING_RANGE = 1e-2, 0.2, 5.0, (1e-11, 1e4)
+
+
+@dataclass
+class Polished:
+    """Models after polishing.
+
+    Attributes
+    ----------
+    models : Models
+    rss : ndarray of shape (K,)
+        Sum of squared weighted residuals, in units of the scaled response.
+    objective : ndarray of shape (K,)
+        `rss` and the ridge penalty.
+    """
+
+    models: Models
+    rss: Array
+    objective: Array
+
+    def take(self, which: Array) -> "Polished":
+        """Return some of the models."""
+        return Polished(self.models.take(which), self.rss[which], self.objective[which])
+
+    @staticmethod
+    def concatenate(parts: "list[Polished]") -> "Polished":
+        """Join batches."""
+        return Polished(
+            Models.concatenate([p.models for p in parts]),
+            np.concatenate([p.rss for p in parts]),
+            np.concatenate([p.objective for p in parts]),
+        )
+
+
+def polish(
+    problem: Problem,
+    models: Models,
+    *,
+    steps: int,
+    ridge: float | Array,
+    sparsity: float | Array = 0.0,
+    width: tuple[float, float] = (0.3, 0.01),
+    masks: list[Array] | None = None,
+) -> Polished:
+    """Take `steps` damped Gauss-Newton steps on the concatenated components of every model.
+
+    Parameters
+    ----------
+    problem : Problem
+    models : Models
+    steps : int
+    ridge : float or ndarray of shape (K,)
+        Relative to the mean diagonal of each mode's block of J'J, as in the mode updates.
+    sparsity : float or ndarray of shape (K,)
+        Weight of the penalty ``sum log((w / rms)^2 + d^2)``, by reweighted ridge, relative to the
+        mean diagonal of J'J; ``d`` falls geometrically over `width`.
+    masks : list of M arrays (K, R, p_m) of bool, optional
+        Entries outside stay zero.
+    """
+    K, R = models.scales.shape
+    ridge, sparsity = (np.broadcast_to(np.asarray(v, float), K) for v in (ridge, sparsity))
+    per_model = 8.0 * R * sum(problem.shape) * (4 * problem.n_samples + 3 * R * sum(problem.shape))
+    parts = []
+    for part in batches(problem, K, per_model):
+        some = None if masks is None else [m[part] for m in masks]
+        batch = _Batch(problem, models.take(part).astype(float), some)
+        widths = np.geomspace(*width, steps)
+        parts.append(batch.run(widths, ridge[part], sparsity[part]))
+    return Polished.concatenate(parts)
+
+
+class _Batch:
+    """Parameters of K models as rows ``theta``: the modes' components of balanced length."""
+
+    def __init__(self, problem: Problem, models: Models, masks: list[Array] | None) -> None:
+        self.problem = problem
+        self.shapes = [c.shape[1:] for c in models.components]
+        self.blocks = _blocks(self.shapes)
+        length = np.abs(models.scales) ** (1 / len(self.shapes))
+        self.theta = self._join([c * length[..., None] for c in models.components])
+        self.mask = None if masks is None else self._join(masks).astype(float)
+        if self.mask is not None:
+            self.theta = self.theta * self.mask
+
+    def run(self, widths: Array, ridge: Array, sparsity: Array) -> Polished:
+        """Step, keep what lowers the objective, adapt the damping."""
+        theta, damping = self.theta, np.full(len(self.theta), DAMPING)
+        J, r = self._evaluate(theta)
+        for width in widths:
+            diagonal = np.einsum("kni,kni->ki", J, J)
+            penalty = self._penalty(theta, diagonal, ridge, sparsity, width)
+            trial = theta + self._step(J, r, theta, penalty, damping)
+            J_trial, r_trial = self._evaluate(trial)
+            better = _objective(r_trial, trial, penalty) < _objective(r, theta, penalty)
+            theta = np.where(better[:, None], trial, theta)
+            r = np.where(better[:, None], r_trial, r)
+            J_trial[~better] = J[~better]
+            J = J_trial
+            damping = np.clip(damping * np.where(better, EASE, STIFFEN), *DAMPING_RANGE)
+        penalty = self._ridge(np.einsum("kni,kni->ki", J, J), ridge)
+        rss = np.sum(r**2, axis=1)
+        # The modes share one penalty on W, counted once for each of them.
+        objective = rss + np.sum(penalty * theta**2, axis=1) / len(self.shapes)
+        return Polished(self._models(theta), rss, objective)
+
+    def _evaluate(self, theta: Array) -> tuple[Array, Array]:
+        """Jacobian of the fitted values ``(K, N, q)`` and residuals ``(K, N)``, whitened."""
+        components = self._split(theta)
+        projections = self.problem.projector.project_all(components)
+        features = [features_of(p, float) for p in projections]
+        first = components[0].reshape(len(theta), -1)
+        fitted = (features[0] @ first[:, :, None])[..., 0]
+        J, r = np.concatenate(features, axis=2), self.problem.response[None] - fitted
+        J, r = self.problem.whiten(J, r, None)
+        return (J if self.mask is None else J * self.mask[:, None, :]), r
+
+    def _ridge(self, diagonal: Array, ridge: Array) -> Array:
+        """Ridge of every entry: relative to the mean diagonal of its mode's block of J'J."""
+        amounts = [
+            np.broadcast_to(diagonal[:, b].mean(axis=1, keepdims=True), diagonal[:, b].shape)
+            for b in self.blocks
+        ]
+        return np.concatenate(amounts, axis=1) * ridge[:, None]
+
+    def _penalty(
+        self, theta: Array, diagonal: Array, ridge: Array, sparsity: Array, width: float
+    ) -> Array:
+        """Diagonal of the quadratic that stands for ridge and sparsity at this point."""
+        amount = self._ridge(diagonal, ridge)
+        if not sparsity.any():
+            return amount
+        size = np.mean(theta**2, axis=1, keepdims=True) + np.finfo(float).tiny
+        weight = sparsity[:, None] * diagonal.mean(axis=1, keepdims=True)
+        return amount + weight / (theta**2 / size + width**2)
+
+    def _step(self, J: Array, r: Array, theta: Array, penalty: Array, damping: Array) -> Array:
+        """Solve the damped normal equations."""
+        entries = np.arange(theta.shape[1])
+
+        def solve(part: slice) -> Array:
+            transposed = J[part].transpose(0, 2, 1)
+            gram = transposed @ J[part]
+            gradient = (transposed @ r[part][:, :, None])[..., 0] - penalty[part] * theta[part]
+            mean = gram[:, entries, entries].mean(axis=1, keepdims=True)
+            damped = damping[part][:, None] * np.where(mean > 0, mean, 1)
+            gram[:, entries, entries] += penalty[part] + damped
+            return np.linalg.solve(gram, gradient[:, :, None])[..., 0]
+
+        step = np.concatenate(map_threads(solve, cache_parts(J)))
+        return step if self.mask is None else step * self.mask
+
+    def _join(self, components: list[Array]) -> Array:
+        return np.concatenate([c.reshape(len(c), -1) for c in components], axis=1)
+
+    def _split(self, theta: Array) -> list[Array]:
+        return [theta[:, b].reshape(-1, *s) for b, s in zip(self.blocks, self.shapes, strict=True)]
+
+    def _models(self, theta: Array) -> Models:
+        components, lengths = zip(*(unit(c) for c in self._split(theta)), strict=True)
+        return Models(list(components), np.prod(lengths, axis=0))
+
+
+def _blocks(shapes: list[tuple[int, ...]]) -> list[slice]:
+    """Where each mode's entries stand in theta."""
+    ends = np.cumsum([prod(s) for s in shapes])
+    return [slice(int(end) - prod(s), int(end)) for end, s in zip(ends, shapes, strict=True)]
+
+
+def _objective(r: Array, theta: Array, penalty: Array) -> Array:
+    return np.sum(r**2, axis=1) + np.sum(penalty * theta**2, axis=1)

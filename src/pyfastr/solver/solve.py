@@ -1,0 +1,171 @@
+"""The road from a problem to one fitted model."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyfastr.solver.models import Models, unit
+from pyfastr.solver.problem import Problem
+from pyfastr.solver.rounds import Starts, search
+from pyfastr.solver.starts import SMALL_SAMPLE, Kind
+from pyfastr.solver.support import most_evident, refit
+from pyfastr.solver.sweep import History, Order, features_of, run_sweeps
+from pyfastr.solver.vector import elementary_ridge
+
+Array = NDArray[Any]
+RefitSupport = bool | Literal["evidence"]
+
+# Thresholds whose supports the evidence chooses from when samples are vectors.
+VECTOR_THRESHOLDS = tuple(np.geomspace(1e-3, 0.9, 12))
+# Candidates for the evidence where the best solution is not sure.
+MANY_CANDIDATES, FEW_CANDIDATES = 32, 8
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user asks of the solver; the meaning of each is told in `FasTRRegressor`."""
+
+    threshold: float
+    ridge: float
+    n_terms: int = 1
+    init: Kind | Sequence[Array] = "mixed"
+    n_init: int | Literal["auto"] = "auto"
+    order: Order = "cyclic"
+    max_iter: int = 1000
+    tol: float = 1e-3
+    refit_support: RefitSupport = False
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One fitted model, in the units of the problem.
+
+    Attributes
+    ----------
+    models : Models
+        A batch of one.
+    fitted : ndarray of shape (n_samples,)
+        ``<W, X_i>``, intercept and covariates left out.
+    history : History
+    converged : bool
+    starts : Starts
+    """
+
+    models: Models
+    fitted: Array
+    history: History
+    converged: bool
+    starts: Starts
+
+
+def solve(
+    problem: Problem,
+    settings: Settings,
+    rng: np.random.Generator,
+    report: Callable[[Starts], None] = lambda starts: None,
+) -> Solution:
+    """Search for the best start, sweep to a fixed point of the update, refit if asked to."""
+    if not problem.response.any():
+        return _nothing_to_fit(problem, settings)
+    if len(problem.shape) == 1:
+        return _solve_vector(problem, settings)
+    candidates, starts = _candidates(problem, settings, rng, report)
+    models, history, converged = run_sweeps(
+        problem,
+        candidates.take(slice(0, 1)).astype(float),
+        ridge=settings.ridge,
+        threshold=settings.threshold,
+        order=settings.order,
+        max_iter=settings.max_iter,
+        tol=settings.tol,
+    )
+    if settings.refit_support == "evidence":
+        models = most_evident(problem, _for_evidence(problem, candidates, starts), settings.ridge)
+    elif settings.refit_support:
+        models = refit(problem, models).models
+    return Solution(models, fitted_values(problem, models), history, bool(converged[0]), starts)
+
+
+def fitted_values(problem: Problem, models: Models) -> Array:
+    """``<W, X_i>`` of the first model."""
+    last = len(models.components) - 1
+    features = features_of(problem.projector.project(models.components, last), float)[0]
+    weights = models.components[last][0] * models.scales[0][:, None]
+    return features @ weights.reshape(-1)
+
+
+def _candidates(
+    problem: Problem,
+    settings: Settings,
+    rng: np.random.Generator,
+    report: Callable[[Starts], None],
+) -> tuple[Models, Starts]:
+    """Distinct solutions, best first; the user's own start is the only one."""
+    if not isinstance(settings.init, str):
+        components = [unit(np.asarray(a, float).T[None])[0] for a in settings.init]
+        scales = np.ones((1, settings.n_terms))
+        return Models(components, scales), Starts(1, 1, np.inf, False, 0)
+    found, starts = search(
+        problem,
+        settings.n_terms,
+        kind=settings.init,
+        n_init=settings.n_init,
+        ridge=settings.ridge,
+        rng=rng,
+        report=report,
+    )
+    return found.models, starts
+
+
+def _for_evidence(problem: Problem, candidates: Models, starts: Starts) -> Models:
+    """Return the candidates worth a refit: one if it is sure, else several."""
+    small = np.prod(problem.shape) <= SMALL_SAMPLE
+    n_best = 1 if starts.sure else MANY_CANDIDATES if small else FEW_CANDIDATES
+    return candidates.take(slice(0, n_best)).astype(float)
+
+
+def _solve_vector(problem: Problem, settings: Settings) -> Solution:
+    """Fit vectors in closed form: one convex problem, one update."""
+    models = elementary_ridge(problem, settings.ridge, settings.threshold)
+    if settings.refit_support == "evidence":
+        models = _most_evident_vector(problem, settings)
+    elif settings.refit_support:
+        models = elementary_ridge(problem, 0.0, 0.0, models.components[0][0, 0] != 0)
+    history, fitted = History(), _vector_fit(problem, models)
+    history.loss.append(np.mean(problem.residuals(fitted[None]) ** 2, axis=1))
+    history.change.append(np.zeros(1))
+    return Solution(models, fitted, history, True, Starts(1, 1, np.inf, True, 0))
+
+
+def _most_evident_vector(problem: Problem, settings: Settings) -> Models:
+    """Choose the threshold whose support has the most evidence after a refit."""
+    best, lowest = None, np.inf
+    for threshold in (settings.threshold, *VECTOR_THRESHOLDS):
+        found = elementary_ridge(problem, settings.ridge, threshold)
+        used = found.components[0][0, 0] != 0
+        refitted = elementary_ridge(problem, 0.0, 0.0, used)
+        rss = np.sum(problem.residuals(_vector_fit(problem, refitted)[None]) ** 2)
+        left = max(problem.n_effective - int(used.sum()) - problem.nuisance.shape[1], 0.5)
+        evidence = left * np.log(rss + 1e-9 * problem.n_samples)
+        if evidence < lowest:
+            best, lowest = refitted, evidence
+    assert best is not None
+    return best
+
+
+def _vector_fit(problem: Problem, models: Models) -> Array:
+    """``<w, x_i>`` in one pass."""
+    source, w = problem.projector.source, models.coefficient() / problem.x_scale
+    return np.concatenate([source.read(rows) @ w for rows in source.slices])
+
+
+def _nothing_to_fit(problem: Problem, settings: Settings) -> Solution:
+    """Return the zero coefficient: intercept and covariates explain the response."""
+    R = settings.n_terms
+    models = Models([np.zeros((1, R, p)) for p in problem.shape], np.zeros((1, R)))
+    history = History([np.zeros(1)], [np.zeros(1)])
+    fitted = np.zeros(problem.n_samples)
+    return Solution(models, fitted, history, True, Starts(0, 0, np.inf, True, 0))

@@ -1,0 +1,63 @@
+"""Least squares on a support: the one a fit found, or the one with the most evidence."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyfastr.solver.models import Models
+from pyfastr.solver.polish import Polished, polish
+from pyfastr.solver.problem import Problem
+
+Array = NDArray[Any]
+
+REFIT_STEPS, REFIT_RIDGE = 25, 1e-9
+# Weights of the sparsity penalty that are tried beside none, and steps taken with each.
+SPARSITIES, SPARSE_STEPS = (3e-7, 3e-6, 3e-5, 3e-4), 50
+# Entries below this share of a model's root mean square are zero.
+ZERO = 0.01
+# Residuals below this share of the response are rounding.
+SMALLEST_SHARE = 1e-9
+
+
+def refit(problem: Problem, models: Models) -> Polished:
+    """Fit the non-zero entries anew, without threshold and all but without ridge."""
+    masks = [c != 0 for c in models.components]
+    return polish(problem, models, steps=REFIT_STEPS, ridge=REFIT_RIDGE, masks=masks)
+
+
+def most_evident(problem: Problem, candidates: Models, ridge: float) -> Models:
+    """Choose candidate and support by the lowest ``(N - dof) log RSS`` after a refit.
+
+    This is the evidence with the noise variance and the coefficients integrated out; unlike BIC
+    and GCV it chooses well where N is close to the degrees of freedom. Every candidate is thinned
+    by a logarithmic penalty of each weight, all in one batch.
+    """
+    n_weights, K = 1 + len(SPARSITIES), len(candidates)
+    batch = Models.concatenate([candidates] * n_weights)
+    sparsity = np.repeat((0.0, *SPARSITIES), K)
+    thinned = polish(problem, batch, steps=SPARSE_STEPS, ridge=ridge, sparsity=sparsity).models
+    masks = _masks(thinned, sparsity > 0)
+    ridges = np.where(sparsity > 0, REFIT_RIDGE, ridge)
+    refitted = polish(problem, thinned, steps=REFIT_STEPS, ridge=ridges, masks=masks)
+    best = int(np.argmin(_evidence(problem, refitted, masks)))
+    return refitted.models.take(slice(best, best + 1))
+
+
+def _masks(models: Models, thin: Array) -> list[Array]:
+    """Mark the entries that count, in components of balanced length; all where not thinned."""
+    length = np.abs(models.scales) ** (1 / len(models.components))
+    balanced = [np.abs(c) * length[..., None] for c in models.components]
+    flat = np.concatenate([b.reshape(len(models), -1) for b in balanced], axis=1)
+    cut = ZERO * np.sqrt(np.mean(flat**2, axis=1))
+    return [(b > cut[:, None, None]) | ~thin[:, None, None] for b in balanced]
+
+
+def _evidence(problem: Problem, refitted: Polished, masks: list[Array]) -> Array:
+    """``(N - dof) log RSS`` of every model; smaller is better."""
+    M = len(masks)
+    sizes = np.stack([m.sum(axis=2) for m in masks])
+    alive = sizes.all(axis=0)
+    free = np.where(alive, sizes.sum(axis=0) - M + 1, 0).sum(axis=1) + problem.nuisance.shape[1]
+    rss = refitted.rss + SMALLEST_SHARE * problem.n_samples
+    return np.maximum(problem.n_effective - free, 0.5) * np.log(rss)

@@ -1,0 +1,204 @@
+"""Sweeps of updates over the modes, until the coefficients stand still."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyfastr.solver.models import Models, relative_change, unit
+from pyfastr.solver.parallel import map_threads
+from pyfastr.solver.problem import Problem
+from pyfastr.solver.projection import CACHE_BYTES
+from pyfastr.solver.update import ridge_solution, soft_threshold
+
+Array = NDArray[Any]
+Order = Literal["cyclic", "simultaneous"]
+# How weights of each model and sample are drawn for an update; None: the problem's own.
+DrawWeights = Callable[[], Array]
+
+# Memory above X that a batch of models may take; larger batches are worked on in parts.
+MIN_BATCH_BYTES = 120 << 20
+BATCH_SHARE = 0.06
+
+
+@dataclass
+class History:
+    """How a batch went, a row a sweep and a column a model (NaN once a model has stopped).
+
+    Attributes
+    ----------
+    loss : list of ndarray of shape (K,)
+        Weighted mean square of the residuals, in units of the response's.
+    change : list of ndarray of shape (K,)
+        ``||W_t+1 - W_t||_F / ||W_t||_F``.
+    """
+
+    loss: list[Array] = field(default_factory=list)
+    change: list[Array] = field(default_factory=list)
+
+
+def batches(problem: Problem, n_models: int, bytes_per_model: float) -> Iterator[slice]:
+    """Cut a batch of models so that each part keeps to the memory limit."""
+    source = problem.projector.source
+    limit = max(MIN_BATCH_BYTES, BATCH_SHARE * np.prod(source.shape) * source.dtype.itemsize)
+    step = max(1, int(limit // bytes_per_model))
+    yield from (slice(i, i + step) for i in range(0, n_models, step))
+
+
+def cache_parts(array: Array) -> list[slice]:
+    """Cut a batch along its first axis into parts that stay in a core's cache."""
+    step = max(1, CACHE_BYTES // max(1, array[:1].nbytes))
+    return [slice(i, i + step) for i in range(0, len(array), step)]
+
+
+def features_of(projection: Array, dtype: Any) -> Array:
+    """Put the projections ``(K, R, N, p)`` of a model's terms side by side: ``(K, N, R p)``."""
+    K, R, N, p = projection.shape
+    return projection.transpose(0, 2, 1, 3).reshape(K, N, R * p).astype(dtype, copy=False)
+
+
+def solve_mode(
+    problem: Problem,
+    features: Array,
+    ridge: float,
+    threshold: float,
+    weights: Array | None = None,
+) -> tuple[Array, Array]:
+    """Apply the paper's update to projected samples.
+
+    Returns the solutions ``(K, q)`` and their fitted values ``(K, N)``, intercept and covariates
+    left out.
+    """
+    response = problem.response.astype(features.dtype, copy=False)[None]
+
+    def solve(part: slice) -> tuple[Array, Array]:
+        some, g = features[part], None if weights is None else weights[part]
+        solution = ridge_solution(*problem.whiten(some, response, g), ridge)
+        solution = soft_threshold(solution, threshold)
+        return solution, (some @ solution[:, :, None])[..., 0]
+
+    solutions, fitted = zip(*map_threads(solve, cache_parts(features)), strict=True)
+    return np.concatenate(solutions), np.concatenate(fitted)
+
+
+def update_mode(
+    problem: Problem,
+    models: Models,
+    mode: int,
+    ridge: float,
+    threshold: float = 0.0,
+    weights: Array | None = None,
+) -> tuple[Models, Array]:
+    """Update one mode of every model, the other components being of unit length."""
+    K, R, p = models.components[mode].shape
+    dtype = models.scales.dtype
+    solutions, fitted = [], []
+    for part in batches(problem, K, 4 * problem.n_samples * R * p * dtype.itemsize):
+        components = models.components if K == 1 else models.take(part).components
+        features = features_of(problem.projector.project(components, mode), dtype)
+        some = None if weights is None else weights[part]
+        solution, fit = solve_mode(problem, features, ridge, threshold, some)
+        solutions.append(solution.reshape(-1, R, p))
+        fitted.append(fit)
+    return models.replace(mode, np.concatenate(solutions)), np.concatenate(fitted)
+
+
+def cyclic_sweep(
+    problem: Problem,
+    models: Models,
+    ridge: float,
+    threshold: float = 0.0,
+    draw_weights: DrawWeights | None = None,
+) -> tuple[Models, Array]:
+    """Update the modes in turn; return the models and the mean square of their residuals."""
+    fitted = np.empty(0)
+    for mode in range(len(models.components)):
+        weights = draw_weights() if draw_weights else None
+        models, fitted = update_mode(problem, models, mode, ridge, threshold, weights)
+    return models, np.mean(problem.residuals(fitted) ** 2, axis=1)
+
+
+def simultaneous_sweep(
+    problem: Problem, models: Models, ridge: float, threshold: float = 0.0
+) -> tuple[Models, Array]:
+    """Update all modes from the same old components: other iterates, one pass over X."""
+    K, R = models.scales.shape
+    dtype = models.scales.dtype
+    parts, losses = [], []
+    per_model = 4 * problem.n_samples * R * sum(problem.shape) * dtype.itemsize
+    for part in batches(problem, K, per_model):
+        some = models.take(part)
+        solutions, fitted = [], np.empty(0)
+        for projection in problem.projector.project_all(some.components):
+            features = features_of(projection, dtype)
+            solution, fitted = solve_mode(problem, features, ridge, threshold)
+            solutions.append(solution.reshape(len(some), R, -1))
+        parts.append(_replace_all(some, solutions))
+        losses.append(np.mean(problem.residuals(fitted) ** 2, axis=1))
+    return Models.concatenate(parts), np.concatenate(losses)
+
+
+def _replace_all(models: Models, solutions: list[Array]) -> Models:
+    """Combine solutions that each took the others' old components for granted.
+
+    Where the old coefficient had the wrong sign, every mode turns around; only the first may, or
+    the turns would cancel and never end.
+    """
+    components, scales = zip(*(unit(s) for s in solutions), strict=True)
+    turned = [components[0]]
+    for new, old in zip(components[1:], models.components[1:], strict=True):
+        same_way = np.einsum("krp,krp->kr", new, old) >= 0
+        turned.append(np.where(same_way[..., None], new, -new))
+    return Models(turned, np.mean(scales, axis=0))
+
+
+def run_sweeps(
+    problem: Problem,
+    models: Models,
+    *,
+    ridge: float,
+    threshold: float,
+    order: Order = "cyclic",
+    max_iter: int = 1000,
+    tol: float = 1e-3,
+) -> tuple[Models, History, Array]:
+    """Sweep until every model changes by at most `tol`, or `max_iter` sweeps have run.
+
+    Returns the models, the history, and which models converged. A model that stands still leaves
+    the batch, so that the others' sweeps get cheaper.
+    """
+    one_sweep = cyclic_sweep if order == "cyclic" else simultaneous_sweep
+    K = len(models)
+    history, converged = History(), np.zeros(K, bool)
+    moving = np.arange(K)
+    for _ in range(max_iter):
+        old = models if len(moving) == K else models.take(moving)
+        new, loss = one_sweep(problem, old, ridge, threshold)
+        change = relative_change(new, old)
+        _record(history, moving, K, loss, change)
+        models = new if len(moving) == K else _put(models, moving, new)
+        converged[moving[change <= tol]] = True
+        moving = moving[change > tol]
+        if not len(moving):
+            break
+    return models, history, converged
+
+
+def _put(models: Models, which: Array, new: Models) -> Models:
+    """Return the models with some of them replaced."""
+    components = [c.copy() for c in models.components]
+    scales = models.scales.copy()
+    for component, other in zip(components, new.components, strict=True):
+        component[which] = other
+    scales[which] = new.scales
+    return Models(components, scales)
+
+
+def _record(history: History, which: Array, n_models: int, loss: Array, change: Array) -> None:
+    """Add a sweep to the history."""
+    for rows, values in ((history.loss, loss), (history.change, change)):
+        row = np.full(n_models, np.nan)
+        row[which] = values
+        rows.append(row)

@@ -1,0 +1,53 @@
+"""The update of one mode: ridge regression on the projected samples, then a soft threshold."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def soft_threshold(vectors: Array, threshold: float) -> Array:
+    """Shrink every vector (last axis) by ``threshold * max|vector|``: the relative S_lambda."""
+    if threshold == 0:
+        return vectors
+    size = np.abs(vectors)
+    cut = threshold * size.max(axis=-1, keepdims=True)
+    return np.sign(vectors) * np.maximum(size - cut, 0)
+
+
+def ridge_solution(Q: Array, z: Array, ridge: Array | float) -> Array:
+    """``(Q'Q + e I)^-1 Q'z`` of K models, with ``e = ridge * trace(Q'Q) / q``.
+
+    Parameters
+    ----------
+    Q : ndarray of shape (K, n_samples, q)
+    z : ndarray of shape (K, n_samples) or (1, n_samples)
+    ridge : float or ndarray of shape (K,)
+
+    Returns
+    -------
+    ndarray of shape (K, q)
+        Solved in the smaller of the spaces of features (primal) and samples (dual).
+    """
+    _, n, q = Q.shape
+    transposed = Q.transpose(0, 2, 1)
+    columns = np.broadcast_to(z[:, :, None], (len(Q), n, 1))
+    if q <= n:
+        return solve_regularised(transposed @ Q, transposed @ columns, ridge, q)[..., 0]
+    return (transposed @ solve_regularised(Q @ transposed, columns, ridge, q))[..., 0]
+
+
+def solve_regularised(gram: Array, rhs: Array, ridge: Array | float, n_features: int) -> Array:
+    """Solve ``(gram + ridge * trace(gram) / n_features * I) x = rhs`` for a stack of matrices.
+
+    A ridge too small for the precision is raised to it, and a zero matrix (nothing to fit) gives
+    a zero solution, so the result is always finite.
+    """
+    diagonal = np.arange(gram.shape[-1])
+    trace = gram[:, diagonal, diagonal].sum(axis=1)
+    smallest = 4 * np.finfo(gram.dtype).eps
+    amount = np.maximum(ridge, smallest) * trace / n_features
+    gram[:, diagonal, diagonal] += np.where(trace > 0, amount, 1)[:, None]
+    return np.linalg.solve(gram, rhs)

@@ -1,0 +1,85 @@
+"""Samples that are vectors (M = 1): the update is the whole fit, and X is its own projection.
+
+X is as large as the features here, so Gram matrices are gathered block by block.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyfastr.solver.models import Models
+from pyfastr.solver.problem import Problem
+from pyfastr.solver.update import soft_threshold, solve_regularised
+
+Array = NDArray[Any]
+
+
+def elementary_ridge(
+    problem: Problem, ridge: float, threshold: float, used: Array | None = None
+) -> Models:
+    """Fit EE-Ridge (Yang, Lozano, Ravikumar 2014), optionally to some of the features only."""
+    used = np.ones(problem.shape[0], bool) if used is None else used
+    solution = np.zeros(problem.shape[0])
+    if used.any():
+        solution[used] = soft_threshold(_Whitened(problem, used).ridge_solution(ridge), threshold)
+    return Models([np.ones((1, 1, 1))], np.ones((1, 1))).replace(0, solution[None, None])
+
+
+class _Whitened:
+    """Blocks of X without nuisance and weighted, of some features."""
+
+    def __init__(self, problem: Problem, used: Array) -> None:
+        self.problem, self.used = problem, used
+        self.source = problem.projector.source
+        weights = problem.weights
+        self.root = np.ones(problem.n_samples) if weights is None else np.sqrt(weights)
+        self.explained = np.zeros((problem.nuisance.shape[1], int(used.sum())))
+        C = problem.nuisance * (self.root**2)[:, None]
+        for rows in self.source.slices:
+            self.explained += C[rows].T @ self._plain(rows)
+
+    def _plain(self, rows: slice) -> Array:
+        block = self.source.read(rows)
+        block = block if self.used.all() else block[:, self.used]
+        return (block / self.problem.x_scale).astype(float, copy=False)
+
+    def read(self, rows: slice) -> Array:
+        """Return one whitened block."""
+        block = self._plain(rows)
+        block -= self.problem.nuisance[rows] @ self.explained
+        block *= self.root[rows, None]
+        return block
+
+    def _blocks(self) -> Iterator[tuple[slice, Array]]:
+        for rows in self.source.slices:
+            yield rows, self.read(rows)
+
+    def ridge_solution(self, ridge: float) -> Array:
+        """Solve in the smaller of the spaces of features and samples."""
+        n, p = self.problem.n_samples, self.explained.shape[1]
+        z = self.problem.response * self.root
+        if p <= n:
+            gram, rhs = np.zeros((p, p)), np.zeros(p)
+            for rows, block in self._blocks():
+                gram += block.T @ block
+                rhs += block.T @ z[rows]
+            return solve_regularised(gram[None], rhs[None, :, None], ridge, p)[0, :, 0]
+        dual = solve_regularised(self._kernel()[None], z[None, :, None], ridge, p)[0, :, 0]
+        solution = np.zeros(p)
+        for rows, block in self._blocks():
+            solution += block.T @ dual[rows]
+        return solution
+
+    def _kernel(self) -> Array:
+        """Inner products of all pairs of samples."""
+        kernel = np.empty((self.problem.n_samples,) * 2)
+        for rows, block in self._blocks():
+            for others in self.source.slices:
+                if others.start > rows.start:
+                    break
+                other = block if others == rows else self.read(others)
+                kernel[rows, others] = block @ other.T
+                kernel[others, rows] = kernel[rows, others].T
+        return kernel
