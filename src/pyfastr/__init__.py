@@ -1,0 +1,28 @@
+"""Sparse unit-rank tensor regression with the scikit-learn interface."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyfastr import baselines, datasets, metrics
+    from pyfastr.estimators import FasTRRegressor, TensorScaler
+
+__version__ = "0.1.0"
+
+__all__ = ["FasTRRegressor", "TensorScaler", "__version__", "baselines", "datasets", "metrics"]
+
+_ESTIMATORS = {"FasTRRegressor", "TensorScaler"}
+_MODULES = {"baselines", "datasets", "metrics"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use, so that importing the package stays fast."""
+    if name in _ESTIMATORS:
+        return getattr(import_module("pyfastr.estimators"), name)
+    if name in _MODULES:
+        return import_module(f"pyfastr.{name}")
+    raise AttributeError(f"module 'pyfastr' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

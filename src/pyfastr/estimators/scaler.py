@@ -1,0 +1,296 @@
+"""Centring and scaling of tensors, with statistics that may be shared over modes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from pyfastr.estimators.validation import check_tensor, finite_blocks
+from pyfastr.sources import Source, as_source
+
+Array = NDArray[Any]
+
+
+class TensorScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    r"""Centre and scale tensors: per element, per slice of some modes, or as a whole.
+
+    .. math:: z = (x - \mu) / \sigma
+
+    where :math:`\mu` and :math:`\sigma` (with the divisor n) are taken over all samples
+    and over the modes that `per` does not name. A :math:`\sigma` of zero counts as 1.
+
+    Parameters
+    ----------
+    with_mean : bool, default=True
+        Whether to centre.
+    with_std : bool, default=True
+        Whether to scale to unit standard deviation.
+    per : "element", "global", int or tuple of int, default="element"
+        What has a mean and a scale of its own.
+
+        - ``"element"``: every element of a sample, as
+          :class:`~sklearn.preprocessing.StandardScaler` does for columns.
+        - ``"global"``: nothing; one mean and one scale serve all.
+        - an int or a tuple: every slice of these modes. Modes are counted from 0 over
+          the axes of a sample, negative ones from the last. With samples of shape
+          ``(channels, times)``, ``per=0`` scales each channel over all its times.
+
+    Attributes
+    ----------
+    mean_ : ndarray or None
+        The means, of the shape of a sample with size 1 in the shared modes, so that
+        ``X - mean_`` broadcasts. None if ``with_mean=False``.
+    scale_ : ndarray or None
+        The scales in the same shape. None if ``with_std=False``.
+    n_samples_seen_ : int or float
+        Number of samples, or the sum of their weights.
+    tensor_shape_in_ : tuple of int
+        Shape ``(p1, ..., pM)`` of a sample.
+    n_features_in_ : int
+        Size of the first mode.
+
+    Notes
+    -----
+    `fit` reads X once, block by block, and merges the moments of the blocks by the
+    update of Chan, Golub and LeVeque, which does not subtract large squares from each
+    other. Beside X it needs memory for a few blocks and the statistics.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyfastr.estimators import TensorScaler
+    >>> X = np.arange(24.0).reshape(4, 3, 2)
+    >>> scaler = TensorScaler(per=0).fit(X)
+    >>> scaler.mean_.ravel()
+    array([ 9.5, 11.5, 13.5])
+    >>> bool(np.isclose(scaler.transform(X)[:, 0].std(), 1.0))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "with_mean": ["boolean"],
+        "with_std": ["boolean"],
+        "per": [StrOptions({"element", "global"}), Integral, tuple, list],
+    }
+
+    mean_: Array | None
+    scale_: Array | None
+    tensor_shape_in_: tuple[int, ...]
+
+    def __init__(
+        self,
+        *,
+        with_mean: bool = True,
+        with_std: bool = True,
+        per: str | int | tuple[int, ...] = "element",
+    ) -> None:
+        self.with_mean = with_mean
+        self.with_std = with_std
+        self.per = per
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "TensorScaler":
+        """Compute means and scales.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, p1, ..., pM)
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight of 2 equals a sample that is there twice, a weight of 0 one that is
+            not there.
+
+        Returns
+        -------
+        TensorScaler
+            The fitted scaler itself.
+        """
+        X = check_tensor(self, X, reset=True)
+        weights = _check_weights(sample_weight, X)
+        moments = _moments(as_source(X), weights, _shared_modes(self.per, X.ndim - 1))
+        self.n_samples_seen_ = len(X) if sample_weight is None else float(weights.sum())
+        self.mean_ = _check_no_overflow(moments.mean) if self.with_mean else None
+        self.scale_ = _scale(moments, self.n_samples_seen_) if self.with_std else None
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Centre and scale into a new array.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, p1, ..., pM)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, p1, ..., pM)
+            float32 for float32 input, otherwise float64.
+        """
+        check_is_fitted(self)
+        source = as_source(check_tensor(self, X, reset=False))
+        out = np.empty(source.shape, dtype=source.dtype)
+        for rows, block in finite_blocks(source):
+            # Written straight into the result; the mean is float64, so a float32 block
+            # is rounded once.
+            np.subtract(block, 0.0 if self.mean_ is None else self.mean_, out=out[rows])
+            if self.scale_ is not None:
+                out[rows] /= self.scale_
+        return out
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Undo `transform` into a new array.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, p1, ..., pM)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, p1, ..., pM)
+            float32 for float32 input, otherwise float64.
+        """
+        check_is_fitted(self)
+        source = as_source(check_tensor(self, X, reset=False, feature_names=False))
+        out = np.empty(source.shape, dtype=source.dtype)
+        for rows, block in finite_blocks(source):
+            np.multiply(block, 1.0 if self.scale_ is None else self.scale_, out=out[rows])
+            if self.mean_ is not None:
+                out[rows] += self.mean_
+        return out
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Return the names of the columns, for samples that are vectors (M = 1).
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        if len(self.tensor_shape_in_) > 1:
+            raise ValueError(
+                f"TensorScaler was fitted on samples of shape {self.tensor_shape_in_}: only "
+                "the columns of a two-dimensional X have names and fit into a data frame. "
+                'For arrays use set_output(transform="default").'
+            )
+        names: Array = super().get_feature_names_out(input_features)
+        return names
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # In addition to two_d_array, which stays True: a matrix is the case M = 1.
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """How much was seen, its mean, and the sum of squared deviations from it."""
+
+    weight: float
+    mean: Array
+    squares: Array
+
+    def merge(self, other: "_Moments") -> "_Moments":
+        """Moments of both sets together (Chan, Golub and LeVeque)."""
+        weight = self.weight + other.weight
+        step = other.mean - self.mean
+        return _Moments(
+            weight,
+            self.mean + step * (other.weight / weight),
+            self.squares + other.squares + step**2 * (self.weight * other.weight / weight),
+        )
+
+
+def _moments(source: Source, weights: Array, shared: tuple[int, ...]) -> _Moments:
+    """Weighted moments of X over the samples and the shared modes, in one pass."""
+    total: _Moments | None = None
+    # What overflows is refused afterwards, in words.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for rows, block in finite_blocks(source):
+            if weights[rows].any():
+                part = _block_moments(block, weights[rows], shared)
+                total = part if total is None else total.merge(part)
+    assert total is not None, "weights that are all zero have been refused"
+    return total
+
+
+def _block_moments(block: Array, weights: Array, shared: tuple[int, ...]) -> _Moments:
+    """Moments of one block: a float64 block of deviations is all that is made.
+
+    Three products with the weights and one subtraction: 8 flops an entry.
+    """
+    weight = float(weights.sum())
+
+    def total(values: Array) -> Array:
+        per_element = weights @ values.reshape(len(values), -1)
+        summed: Array = per_element.reshape(values.shape[1:]).sum(axis=shared, keepdims=True)
+        return summed
+
+    count = weight * np.prod([block.shape[mode + 1] for mode in shared])
+    mean = total(block) / count
+    deviations = np.subtract(block, mean, dtype=np.float64)
+    # The first mean carries the rounding of a long sum; the deviations are small, so
+    # their mean repairs it.
+    repair = total(deviations) / count
+    squares = total(np.square(deviations, out=deviations)) - count * repair**2
+    return _Moments(float(count), mean + repair, np.maximum(squares, 0.0))
+
+
+def _scale(moments: _Moments, n_samples: float) -> Array:
+    """Return the standard deviation, 1 where it is no more than rounding."""
+    variance = _check_no_overflow(moments.squares / moments.weight)
+    rounding = np.finfo(np.float64).eps * n_samples
+    constant = variance <= rounding * variance + (rounding * moments.mean) ** 2
+    scale: Array = np.where(constant, 1.0, np.sqrt(variance))
+    return scale
+
+
+def _check_no_overflow(statistic: Array) -> Array:
+    """Refuse a sum that has left the range of float64."""
+    if not np.isfinite(statistic).all():
+        raise ValueError(
+            "The entries of X are too large for their mean or variance to be a float64; "
+            "bring X to a scale below 1e150 before fitting TensorScaler."
+        )
+    return statistic
+
+
+def _check_weights(sample_weight: Any, X: Array) -> Array:
+    """Return weights that are finite, not negative and not all zero."""
+    weights: Array = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if weights.min() < 0 or weights.max() == 0:
+        raise ValueError(
+            f"sample_weight ranges from {weights.min()} to {weights.max()}; expected "
+            "weights of at least 0, one of them greater than 0."
+        )
+    return weights
+
+
+def _shared_modes(per: Any, n_modes: int) -> tuple[int, ...]:
+    """Modes that a mean and a scale are taken over, beside the samples."""
+    if isinstance(per, str):
+        return () if per == "element" else tuple(range(n_modes))
+    named: Iterable[Any] = (per,) if isinstance(per, Integral) else per
+    own = {_check_mode(mode, n_modes, per) for mode in named}
+    return tuple(mode for mode in range(n_modes) if mode not in own)
+
+
+def _check_mode(mode: Any, n_modes: int, per: Any) -> int:
+    """Return a mode counted from the first."""
+    if not isinstance(mode, Integral) or not -n_modes <= int(mode) < n_modes:
+        raise ValueError(
+            f"per={per!r} names mode {mode!r}; expected ints from {-n_modes} to "
+            f"{n_modes - 1}, because samples have {n_modes} modes."
+        )
+    return int(mode) % n_modes

@@ -1,0 +1,252 @@
+"""What every estimator asks of X and y, and the prediction of a linear tensor model."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from pyfastr.sources import Source, as_source, largest_entry
+
+Array = NDArray[Any]
+
+_REAL_KINDS = "biuf"
+
+
+def check_tensor(
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool,
+    min_samples: int = 1,
+    feature_names: bool = True,
+) -> Array:
+    """Return `X` as an array of at least two dimensions, without a copy of an array.
+
+    Sparse, complex, one-dimensional, empty and non-numeric input is refused with
+    scikit-learn's own messages. The type and the layout of `X` are left as they are
+    (sources convert block by block), and `X` is not scanned for NaN.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Is given `tensor_shape_in_`, `n_features_in_` (which scikit-learn counts along
+        the first mode) and, for a data frame, `feature_names_in_`.
+    X : array-like of shape (n_samples, p1, ..., pM)
+    reset : bool
+        True in `fit`: record the shape of a sample. False later: compare with it.
+    min_samples : int
+    feature_names : bool
+        Whether to record or compare the names of the columns. What a transformer
+        returned has none, so `inverse_transform` does not ask for them.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, p1, ..., pM)
+    """
+    tensor = _as_real_array(estimator, X, min_samples)
+    if not reset:
+        _check_sample_shape(estimator, tensor.shape[1:])
+    if feature_names:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    if reset:
+        estimator.tensor_shape_in_ = tensor.shape[1:]
+    return tensor
+
+
+def check_tensor_and_response(
+    estimator: Any, X: Any, y: Any, *, min_samples: int = 2
+) -> tuple[Array, Array]:
+    """Return `X` as `check_tensor` does and `y` as a finite float vector of its length.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X : array-like of shape (n_samples, p1, ..., pM)
+    y : array-like of shape (n_samples,)
+        A single column is accepted with a DataConversionWarning.
+    min_samples : int
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, p1, ..., pM)
+    y : ndarray of shape (n_samples,)
+        float32 if it was given as float32, otherwise float64.
+    """
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, "
+            "but the target y is None."
+        )
+    tensor = check_tensor(estimator, X, reset=True, min_samples=min_samples)
+    response = _as_float_vector(y)
+    check_consistent_length(tensor, response)
+    return tensor, response
+
+
+def check_covariates(
+    covariates: Any, n_samples: int, *, expected: int | None = None
+) -> Array | None:
+    """Return covariates as a finite float matrix, or None.
+
+    Parameters
+    ----------
+    covariates : array-like of shape (n_samples, n_covariates) or (n_samples,), or None
+    n_samples : int
+    expected : int, optional
+        Number of columns seen in `fit`; 0 if there were none.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_covariates) or None
+    """
+    given = 0
+    Z: Array | None = None
+    if covariates is not None:
+        Z = check_array(covariates, dtype=float, ensure_2d=False, input_name="covariates")
+        Z = Z.reshape(-1, 1) if Z.ndim == 1 else Z
+        if len(Z) != n_samples:
+            raise ValueError(
+                f"covariates has {len(Z)} rows; expected one for each of the {n_samples} samples."
+            )
+        given = Z.shape[1]
+    if expected is not None and given != expected:
+        raise ValueError(
+            f"covariates has {given} columns, but the model was fitted with {expected}; expected "
+            "the same columns as in fit."
+        )
+    return Z
+
+
+def check_init(init: Any, shape: tuple[int, ...], n_terms: int) -> list[Array]:
+    """Return a user's start as M float arrays of shape ``(p_m, n_terms)``."""
+    wanted = [(p, n_terms) for p in shape]
+    try:
+        arrays = [np.asarray(a, dtype=float) for a in init]
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"init holds what is no array of numbers; expected arrays of shapes {wanted}."
+        ) from error
+    arrays = [a[:, None] if a.ndim == 1 and n_terms == 1 else a for a in arrays]
+    given = [a.shape for a in arrays]
+    if given != wanted:
+        raise ValueError(
+            f"init has arrays of shapes {given}; expected {wanted}: one for each of the "
+            f"{len(shape)} modes, a column for each of the n_terms={n_terms} terms."
+        )
+    for mode, array in enumerate(arrays):
+        if not np.isfinite(array).all() or not array.any(axis=0).all():
+            raise ValueError(
+                f"init[{mode}] has a column with NaN or infinity, or all of zeros; expected finite "
+                "columns that are not zero."
+            )
+    return arrays
+
+
+def finite_blocks(source: Source) -> Iterator[tuple[slice, Array]]:
+    """Yield each block with its samples; NaN or infinity is an error that says where."""
+    for rows in source.slices:
+        block = source.read(rows)
+        # The block is in cache by now: looking at it here spares a second pass over X.
+        if not (np.isfinite(block.min()) and np.isfinite(block.max())):
+            largest_entry(source)
+        yield rows, block
+
+
+class LinearTensorMixin:
+    """`predict` for estimators that have `coef_` of a sample's shape and `intercept_`."""
+
+    coef_: Array
+    intercept_: float
+
+    def predict(self, X: Any) -> Array:
+        """Predict ``<coef_, X_i> + intercept_`` for each sample.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, p1, ..., pM)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        source = as_source(check_tensor(self, X, reset=False))
+        weights = self.coef_.ravel().astype(source.dtype, copy=False)
+        prediction = np.empty(source.shape[0], dtype=source.dtype)
+        for rows, block in finite_blocks(source):
+            prediction[rows] = block.reshape(len(block), -1) @ weights
+        prediction += self.intercept_
+        return prediction
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        # In addition to two_d_array, which stays True: a matrix is the case M = 1.
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+def _as_real_array(estimator: Any, X: Any, min_samples: int) -> Array:
+    """Refuse what is no numeric array of samples; anything else keeps type and layout."""
+    tensor: Array = check_array(
+        X,
+        dtype="numeric",
+        allow_nd=True,
+        ensure_all_finite=False,
+        ensure_min_samples=min_samples,
+        estimator=estimator,
+        input_name="X",
+    )
+    if tensor.dtype.kind not in _REAL_KINDS:
+        raise ValueError(f"X has dtype {tensor.dtype}; expected real numbers.")
+    if 0 in tensor.shape[1:]:
+        raise ValueError(
+            f"X has shape {tensor.shape}: a mode of size 0 leaves nothing to fit; "
+            "expected every mode to hold at least 1 element."
+        )
+    return tensor
+
+
+def _check_sample_shape(estimator: Any, given: tuple[int, ...]) -> None:
+    """Compare the shape of a sample with the one seen in `fit`."""
+    expected = estimator.tensor_shape_in_
+    name = type(estimator).__name__
+    if given == expected:
+        return
+    if len(given) == len(expected) == 1:
+        # scikit-learn's sentence for matrices, which its estimator checks look for.
+        raise ValueError(
+            f"X has {given[0]} features, but {name} is expecting {expected[0]} features as input."
+        )
+    raise ValueError(
+        f"X has samples of shape {given}, but {name} was fitted on samples of shape "
+        f"{expected}: expected X of shape (n_samples, {', '.join(map(str, expected))})."
+    )
+
+
+def _as_float_vector(y: Any) -> Array:
+    """Return `y` as a finite float32 or float64 vector."""
+    vector: Array = column_or_1d(y, warn=True)
+    if vector.dtype.kind not in _REAL_KINDS + "O":
+        raise ValueError(f"y has dtype {vector.dtype}; expected real numbers.")
+    dtype = np.float32 if vector.dtype == np.float32 else np.float64
+    vector = vector.astype(dtype, copy=False)
+    bad = np.flatnonzero(~np.isfinite(vector))
+    if bad.size:
+        kind = (
+            "NaN"
+            if np.isnan(vector[bad[0]])
+            else f"infinity or a value too large for {vector.dtype!r}"
+        )
+        raise ValueError(
+            f"Input y contains {kind}: first at sample {bad[0]}, {bad.size} such values "
+            "in all. Drop these samples before fitting."
+        )
+    return vector
