@@ -7,18 +7,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pyfastr.baselines import PublishedFasTR
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.metrics import coefficient_error
 
 SHAPES = [(7,), (6, 5), (4, 3, 5), (3, 2, 4, 2)]
-
-
-@parametrize_with_checks([PublishedFasTR()])
-def test_scikit_learn_estimator_checks(estimator, check):
-    check(estimator)
 
 
 def fit_silently(model, X, y):

@@ -8,17 +8,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pyfastr.baselines import PublishedFasTR
 from pyfastr.estimators import TensorScaler
 
 PER = ["element", "global", 0, 1, -1, (0, 2), (0, 1, 2), ()]
-
-
-@parametrize_with_checks([TensorScaler(), TensorScaler(per="global"), TensorScaler(per=0)])
-def test_scikit_learn_estimator_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(name="X")

@@ -63,7 +63,7 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
         then not used.
     n_init : int or "auto", default="auto"
         Number of starts. "auto" runs rounds of more and more starts until the best solution is
-        sure (see `starts_`), has been found many times, or 960 starts have run.
+        sure (see `starts_`), has been found many times, or 1600 starts have run.
     sweep : {"cyclic", "simultaneous"}, default="cyclic"
         "cyclic" updates one mode after another, each from the newest components. "simultaneous"
         updates all from the same old ones, in one pass over X, and converges less surely.
@@ -71,7 +71,7 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
         Largest number of sweeps from the best start.
     tol : float, default=1e-3
         Sweeps end when :math:`\lVert W_{t+1}-W_t\rVert_F \le` `tol` :math:`\lVert W_t\rVert_F`.
-        Changes below 1e-8 are not seen.
+        Changes below 1e-7 are not seen.
     fit_intercept : bool, default=True
         Whether to fit b. X and y are never centred by the user or copied for it.
     refit_support : bool or "evidence", default=False
@@ -103,10 +103,10 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
         For each sweep "loss", the (weighted) mean squared residual on the training data, and
         "change", the relative change of W.
     starts_ : Starts
-        `n_starts` that ran, `n_hits` that reached this solution, `gap` (squared residuals of the
-        next best solution over those of this one), `sure`, `n_rounds`. `sure` speaks of the
-        optimum of the fit; where N hardly exceeds the degrees of freedom, even the best fit may
-        be far from the truth.
+        `n_starts` that ran, `n_polished` that survived the race, `n_hits` of those that reached
+        this solution, `gap` (squared residuals of the next best solution over those of this one),
+        `sure`, `n_rounds`. `sure` speaks of the optimum of the fit; where N hardly exceeds the
+        degrees of freedom, even the best fit may be far from the truth.
     tensor_shape_in_ : tuple of int
         Shape ``(p1, ..., pM)`` of a sample.
     n_features_in_ : int
@@ -291,7 +291,8 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
         if self.verbose:
             print(  # noqa: T201
                 f"[FasTR] round {starts.n_rounds}: {starts.n_starts} starts so far, "
-                f"{starts.n_hits} reached the best solution, the next best leaves "
+                f"{starts.n_hits} of {starts.n_polished} polished reached the best solution, "
+                f"the next best leaves "
                 f"{starts.gap:.3g} x its squared residuals"
                 f"{': sure' if starts.sure else ''}",
                 flush=True,
@@ -303,7 +304,9 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
         models = solution.models
         scales = models.scales[0] * (problem.y_scale / problem.x_scale)
         order = np.argsort(-scales, kind="stable")
-        if not np.isfinite(scales.astype(dtype)).all():
+        with np.errstate(over="ignore"):
+            typed = scales[order].astype(dtype)
+        if not np.isfinite(typed).all():
             raise ValueError(
                 f"The coefficient is of size {scales.max():.3g}, which {dtype} cannot hold: X is "
                 f"of size {problem.x_scale:.3g} and y of size {problem.y_scale:.3g}. Rescale one."
@@ -311,7 +314,7 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
         self.factors_ = [
             np.ascontiguousarray(c[0][order].T.astype(dtype, copy=False)) for c in models.components
         ]
-        self.scales_ = scales[order].astype(dtype)
+        self.scales_ = typed
         self._coefficient = LazyCoefficient(self.factors_, self.scales_)
 
     def _set_nuisance(
@@ -335,9 +338,12 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
     def _set_history(self, problem: Problem, solution: Solution) -> None:
         """Keep what a person needs to judge convergence."""
         history = solution.history
-        unit = problem.y_scale**2
+        loss = np.array([row[0] for row in history.loss])
+        # The square of a huge y is infinite, and nothing else suffers from it.
+        with np.errstate(over="ignore"):
+            loss = np.square(np.sqrt(loss) * problem.y_scale)
         self.history_ = {
-            "loss": np.array([row[0] for row in history.loss]) * unit,
+            "loss": loss,
             "change": np.array([row[0] for row in history.change]),
         }
         self.n_iter_ = len(history.loss)
@@ -351,14 +357,14 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
             warnings.warn(
                 f"y is constant or {explained} all of it: the coefficient is zero.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         elif not solution.models.scales.any():
             warnings.warn(
                 "The coefficient is zero: X does not vary, or the threshold emptied a mode. "
                 "Check X, or lower `threshold`.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         elif not solution.converged:
             warnings.warn(
@@ -366,7 +372,7 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
                 f" of its size in sweep {self.n_iter_}. Raise `max_iter` or `tol`, or raise "
                 "`ridge`.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
 

@@ -122,13 +122,15 @@ def _contract(first: Models, second: Models, product: str) -> Array:
 def relative_change(new: Models, old: Models) -> Array:
     """``||W - V||_F / ||V||_F`` of each model, without forming W: O(sum p).
 
-    ``||W - V||^2 = ||W||^2 + ||V||^2 - 2 <W, V>``, so changes below about 1e-8 read as zero.
+    ``||W - V||^2 = ||W||^2 + ||V||^2 - 2 <W, V>``, whose rounding hides changes below about 1e-7:
+    they read as zero, so that sweeps always come to an end.
     """
     # In units of the old scale nothing overflows, whatever the units of X and y.
     size = np.abs(old.scales).max(axis=1, keepdims=True)
     safe = np.where(size > 0, size, 1)
     new, old = (Models(m.components, m.scales / safe) for m in (new, old))
-    before = inner_products(old, old)
-    squared = inner_products(new, new) + before - 2 * inner_products(new, old)
-    change = np.sqrt(np.maximum(squared, 0) / np.where(before > 0, before, 1))
+    after, before = inner_products(new, new), inner_products(old, old)
+    squared = after + before - 2 * inner_products(new, old)
+    squared[squared <= 16 * np.finfo(squared.dtype).eps * (after + before)] = 0
+    change = np.sqrt(squared / np.where(before > 0, before, 1))
     return np.where(before > 0, change, np.where(squared > 0, np.inf, 0.0))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -21,39 +21,44 @@ def _blas() -> ThreadpoolController:
 
 
 class _SingleThreadedBlas:
-    """A BLAS limit that fits running side by side share, so that the last one restores it."""
+    """A BLAS limit that one caller sets and lifts; others running side by side share it.
+
+    Both must happen in one thread: to threadpoolctl OpenBLAS belongs to the thread that limits
+    it, and what others ask for is silently ignored.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._users = 0
-        self._limiter: Any = None
         self._threads = 1
 
     @contextmanager
     def __call__(self) -> Iterator[int]:
         """Limit BLAS to one thread; yield how many threads it had."""
-        with self._lock:
-            if self._users == 0:
-                blas = _blas()
-                self._threads = max((lib["num_threads"] for lib in blas.info()), default=1)
-                self._limiter = blas.limit(limits=1)
-            self._users += 1
-        try:
+        if not self._lock.acquire(blocking=False):
             yield self._threads
+            return
+        try:
+            blas = _blas()
+            self._threads = max((lib["num_threads"] for lib in blas.info()), default=1)
+            with blas.limit(limits=1):
+                yield self._threads
         finally:
-            with self._lock:
-                self._users -= 1
-                if self._users == 0:
-                    self._limiter.restore_original_limits()
+            self._lock.release()
 
 
 _single_threaded_blas = _SingleThreadedBlas()
+_WORKER = "pyfastr-worker"
 
 
 @cache
 def _pool(n_threads: int) -> ThreadPoolExecutor:
     """Keep the threads: a sweep asks for them many times."""
-    return ThreadPoolExecutor(n_threads, thread_name_prefix="pyfastr")
+    return ThreadPoolExecutor(n_threads, thread_name_prefix=_WORKER)
+
+
+def _in_worker() -> bool:
+    """Whether this is a thread of the pool: waiting there for another could be for ever."""
+    return threading.current_thread().name.startswith(_WORKER)
 
 
 # A forked process has none of its parent's threads and must start its own.
@@ -68,9 +73,7 @@ def map_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[R
     whole blocks side by side do (about 2 x on two cores). A limit set by the user or by joblib
     is kept, because the number of threads is the one BLAS has.
     """
-    if len(items) < 2:
-        return [work(item) for item in items]
     with _single_threaded_blas() as n_threads:
-        if n_threads < 2:
+        if n_threads < 2 or len(items) < 2 or _in_worker():
             return [work(item) for item in items]
         return list(_pool(n_threads).map(work, items))

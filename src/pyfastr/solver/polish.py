@@ -5,6 +5,7 @@ does not. Its fixed points are those of the alternating update without threshold
 gradient of the squared residuals equal to the ridge of each mode times its component.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -55,40 +56,57 @@ class Polished:
         )
 
 
+@dataclass(frozen=True)
+class Step:
+    """What one step is penalised by, for all models or for each.
+
+    Attributes
+    ----------
+    ridge : float or ndarray of shape (K,)
+        Relative to the mean diagonal of each mode's block of J'J, as in the mode updates.
+    sparsity : float or ndarray of shape (K,)
+        Weight of ``sum log((w / rms)^2 + width^2)``, by reweighted ridge, relative to the mean
+        diagonal of J'J.
+    width : float
+    """
+
+    ridge: float | Array
+    sparsity: float | Array = 0.0
+    width: float = 0.5
+
+    def of(self, part: slice, n_models: int) -> "Step":
+        """Return the step of some of the models, as arrays."""
+        ridge, sparsity = (
+            np.broadcast_to(np.asarray(value, float), n_models)[part]
+            for value in (self.ridge, self.sparsity)
+        )
+        return Step(ridge, sparsity, self.width)
+
+
 def polish(
     problem: Problem,
     models: Models,
-    *,
-    steps: int,
-    ridge: float | Array,
-    sparsity: float | Array = 0.0,
-    width: tuple[float, float] = (0.3, 0.01),
+    schedule: Sequence[Step],
     masks: list[Array] | None = None,
 ) -> Polished:
-    """Take `steps` damped Gauss-Newton steps on the concatenated components of every model.
+    """Take damped Gauss-Newton steps on the concatenated components of every model.
 
     Parameters
     ----------
     problem : Problem
     models : Models
-    steps : int
-    ridge : float or ndarray of shape (K,)
-        Relative to the mean diagonal of each mode's block of J'J, as in the mode updates.
-    sparsity : float or ndarray of shape (K,)
-        Weight of the penalty ``sum log((w / rms)^2 + d^2)``, by reweighted ridge, relative to the
-        mean diagonal of J'J; ``d`` falls geometrically over `width`.
+    schedule : sequence of Step
+        One for each step; the last one's ridge counts in the objective.
     masks : list of M arrays (K, R, p_m) of bool, optional
         Entries outside stay zero.
     """
     K, R = models.scales.shape
-    ridge, sparsity = (np.broadcast_to(np.asarray(v, float), K) for v in (ridge, sparsity))
-    per_model = 8.0 * R * sum(problem.shape) * (4 * problem.n_samples + 3 * R * sum(problem.shape))
+    q = R * sum(problem.shape)
     parts = []
-    for part in batches(problem, K, per_model):
+    for part in batches(problem, K, 8.0 * q * (4 * problem.n_samples + 3 * q)):
         some = None if masks is None else [m[part] for m in masks]
         batch = _Batch(problem, models.take(part).astype(float), some)
-        widths = np.geomspace(*width, steps)
-        parts.append(batch.run(widths, ridge[part], sparsity[part]))
+        parts.append(batch.run([step.of(part, K) for step in schedule]))
     return Polished.concatenate(parts)
 
 
@@ -105,13 +123,12 @@ class _Batch:
         if self.mask is not None:
             self.theta = self.theta * self.mask
 
-    def run(self, widths: Array, ridge: Array, sparsity: Array) -> Polished:
+    def run(self, schedule: Sequence[Step]) -> Polished:
         """Step, keep what lowers the objective, adapt the damping."""
         theta, damping = self.theta, np.full(len(self.theta), DAMPING)
         J, r = self._evaluate(theta)
-        for width in widths:
-            diagonal = np.einsum("kni,kni->ki", J, J)
-            penalty = self._penalty(theta, diagonal, ridge, sparsity, width)
+        for now in schedule:
+            penalty = self._penalty(theta, J, now)
             trial = theta + self._step(J, r, theta, penalty, damping)
             J_trial, r_trial = self._evaluate(trial)
             better = _objective(r_trial, trial, penalty) < _objective(r, theta, penalty)
@@ -120,11 +137,24 @@ class _Batch:
             J_trial[~better] = J[~better]
             J = J_trial
             damping = np.clip(damping * np.where(better, EASE, STIFFEN), *DAMPING_RANGE)
-        penalty = self._ridge(np.einsum("kni,kni->ki", J, J), ridge)
+            theta, J = self._balance(theta, J)
+        penalty = self._penalty(theta, J, Step(schedule[-1].ridge, np.zeros(len(theta))))
         rss = np.sum(r**2, axis=1)
         # The modes share one penalty on W, counted once for each of them.
         objective = rss + np.sum(penalty * theta**2, axis=1) / len(self.shapes)
         return Polished(self._models(theta), rss, objective)
+
+    def _balance(self, theta: Array, J: Array) -> tuple[Array, Array]:
+        """Give the modes of each term one length, which leaves W as it is."""
+        lengths = np.stack([np.linalg.norm(c, axis=2) for c in self._split(theta)])
+        lengths = np.where(lengths.all(axis=0), lengths, 1)
+        factors = np.exp(np.log(lengths).mean(axis=0)) / lengths
+        each = [
+            np.broadcast_to(f[..., None], (len(theta), *s))
+            for f, s in zip(factors, self.shapes, strict=True)
+        ]
+        every = self._join(each)
+        return theta * every, J / every[:, None, :]
 
     def _evaluate(self, theta: Array) -> tuple[Array, Array]:
         """Jacobian of the fitted values ``(K, N, q)`` and residuals ``(K, N)``, whitened."""
@@ -137,24 +167,17 @@ class _Batch:
         J, r = self.problem.whiten(J, r, None)
         return (J if self.mask is None else J * self.mask[:, None, :]), r
 
-    def _ridge(self, diagonal: Array, ridge: Array) -> Array:
-        """Ridge of every entry: relative to the mean diagonal of its mode's block of J'J."""
-        amounts = [
-            np.broadcast_to(diagonal[:, b].mean(axis=1, keepdims=True), diagonal[:, b].shape)
-            for b in self.blocks
-        ]
-        return np.concatenate(amounts, axis=1) * ridge[:, None]
-
-    def _penalty(
-        self, theta: Array, diagonal: Array, ridge: Array, sparsity: Array, width: float
-    ) -> Array:
+    def _penalty(self, theta: Array, J: Array, now: Step) -> Array:
         """Diagonal of the quadratic that stands for ridge and sparsity at this point."""
-        amount = self._ridge(diagonal, ridge)
-        if not sparsity.any():
-            return amount
-        size = np.mean(theta**2, axis=1, keepdims=True) + np.finfo(float).tiny
-        weight = sparsity[:, None] * diagonal.mean(axis=1, keepdims=True)
-        return amount + weight / (theta**2 / size + width**2)
+        diagonal = np.einsum("kni,kni->ki", J, J)
+        # One ridge for all modes: they share the length of W, and would pull it to and fro.
+        means = np.mean([diagonal[:, b].mean(axis=1) for b in self.blocks], axis=0)
+        penalty = np.repeat((means * now.ridge)[:, None], theta.shape[1], axis=1)
+        if np.any(now.sparsity):
+            size = np.mean(theta**2, axis=1, keepdims=True) + np.finfo(float).tiny
+            weight = _column(now.sparsity) * diagonal.mean(axis=1, keepdims=True)
+            penalty += weight / (theta**2 / size + now.width**2)
+        return penalty
 
     def _step(self, J: Array, r: Array, theta: Array, penalty: Array, damping: Array) -> Array:
         """Solve the damped normal equations."""
@@ -187,6 +210,10 @@ def _blocks(shapes: list[tuple[int, ...]]) -> list[slice]:
     """Where each mode's entries stand in theta."""
     ends = np.cumsum([prod(s) for s in shapes])
     return [slice(int(end) - prod(s), int(end)) for end, s in zip(ends, shapes, strict=True)]
+
+
+def _column(values: float | Array) -> Array:
+    return np.asarray(values)[:, None]
 
 
 def _objective(r: Array, theta: Array, penalty: Array) -> Array:

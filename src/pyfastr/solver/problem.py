@@ -11,6 +11,11 @@ from pyfastr.sources import RoundedSource, Source
 
 Array = NDArray[Any]
 
+# Entries of X between these sizes can be rounded to float32 without harm.
+FLOAT32_RANGE = (1e-20, 1e20)
+# Taking the nuisance out leaves errors of about this many units in the last place.
+ROUNDING = 32
+
 
 @dataclass
 class Problem:
@@ -26,7 +31,7 @@ class Problem:
         Orthonormal (in the sample weights) basis of intercept and covariates. What it explains
         is taken out of the projections, which equals fitting it without penalty in every update.
     weights : ndarray of shape (n_samples,) or None
-        Mean 1 over the samples that count; None where all are equal.
+        Of mean 1; None where all are equal.
     x_scale, y_scale : float
     """
 
@@ -75,8 +80,12 @@ class Problem:
         C = self.nuisance.astype(dtype, copy=False)
         if C.shape[1]:
             explained = C @ self._nuisance_fit(C, features, g)
+            size = _sum_of_squares(features)
             # In place: the temporaries of a batch cost more than its arithmetic.
             features = np.subtract(features, explained, out=explained)
+            # Where X does not vary beside the nuisance, what is left is rounding: no feature.
+            rounding = (ROUNDING * np.finfo(dtype).eps) ** 2 * size
+            features[_sum_of_squares(features) <= rounding] = 0
             response = response - (C @ self._nuisance_fit(C, response[:, :, None], g))[..., 0]
         if g is None:
             return features, response
@@ -95,11 +104,12 @@ class Problem:
         return left if g is None else left * np.sqrt(g).astype(dtype, copy=False)
 
     def rounded(self) -> "Problem":
-        """Return the same problem in float32, as far as blocks of X at a time go."""
+        """Return the same problem with X in float32, if that can hold it."""
         source = self.projector.source
-        if source.dtype == np.float32:
+        low, high = FLOAT32_RANGE
+        if source.dtype == np.float32 or not low < self.x_scale < high:
             return self
-        return replace(self, projector=Projector(RoundedSource(source, self.x_scale)))
+        return replace(self, projector=Projector(RoundedSource(source), self.x_scale))
 
     def _weights(self, weights: Array | None) -> Array | None:
         if weights is not None:
@@ -114,6 +124,10 @@ class Problem:
         return np.linalg.solve(weighted @ C, weighted @ features)
 
 
+def _sum_of_squares(features: Array) -> Array:
+    return np.einsum("knq,knq->k", features, features)
+
+
 def make_problem(
     source: Source,
     y: Array,
@@ -126,7 +140,8 @@ def make_problem(
     """Scale the response and orthonormalise intercept and covariates; X is left alone."""
     weights = None
     if sample_weight is not None and np.ptp(sample_weight) > 0:
-        weights = sample_weight / sample_weight[sample_weight > 0].mean()
+        weights = sample_weight / sample_weight.mean()
+        y = np.where(weights > 0, y, 0.0)
     nuisance = _nuisance_basis(len(y), weights, fit_intercept, covariates)
     x_scale = x_scale if x_scale > 0 else 1.0
     largest = float(np.abs(y).max(initial=0.0)) or 1.0

@@ -26,8 +26,8 @@ ENOUGH_ROWS = 128
 # Intermediates kept between updates: beyond this, more of X is read instead.
 MIN_KEPT_BYTES = 64 << 20
 KEPT_SHARE = 0.1
-# From this many rows on a pass is bound by arithmetic, and kept intermediates gain nothing.
-MAX_KEPT_ROWS = 8
+# With more rows a pass is bound by arithmetic, and kept intermediates gain nothing.
+MAX_KEPT_ROWS = 4
 # Gathering a part of X costs about this many times a plain read of it.
 GATHER_COST = 4.0
 
@@ -274,12 +274,12 @@ class Projector:
             return None
         share = 1.0
         support = []
-        for m in range(len(self.shape)):
-            used: Array = np.ones(self.shape[m], bool)
+        for m, component in enumerate(components):
+            used = np.arange(self.shape[m])
             if m in others:
-                used = components[m].any(axis=(0, 1))
-                share *= used.mean()
-            support.append(np.flatnonzero(used))
+                used = np.flatnonzero(component.any(axis=(0, 1)))
+                share *= len(used) / self.shape[m]
+            support.append(used)
         return support if 0 < share * GATHER_COST < 1 else None
 
     def _map(self, work: Any) -> list[tuple[slice, Array]]:

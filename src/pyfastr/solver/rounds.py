@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.solver.models import cosines
+from pyfastr.solver.models import Models, cosines
 from pyfastr.solver.polish import Polished
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.starts import Kind, race
@@ -24,8 +24,10 @@ MANY = 10
 # Residuals below this share of the response are rounding.
 SMALLEST_SHARE = 1e-9
 # Starts of the first round by samples per degree of freedom; later rounds double up to the budget.
-FIRST_ROUND = ((2.0, 8), (1.5, 16), (1.25, 32), (0.0, 64))
-BUDGET = 960
+# Where both are about equal many solutions fit, and the evidence wants a choice; with fewer
+# samples there is nothing to find.
+FIRST_ROUND = ((2.0, 8), (1.5, 16), (1.25, 32), (1.05, 64), (0.9, 512), (0.0, 64))
+BUDGET = 1600
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,13 @@ class Starts:
     ----------
     n_starts : int
         Starts that ran.
+    n_polished : int
+        Those that survived the race and were polished.
     n_hits : int
         Polished starts that ended in the returned solution.
     gap : float
-        Squared residuals of the best other solution over those of the returned one; infinite
-        if no other was seen.
+        Smallest sum of squared residuals of another solution over that of the returned one;
+        infinite if no other was seen, below 1 if another fits closer at a larger penalty.
     sure : bool
         Whether gap and hits say that this is the best solution of the fitting problem. That is
         a statement about the optimum, not about the truth: where samples hardly outnumber the
@@ -49,10 +53,29 @@ class Starts:
     """
 
     n_starts: int
+    n_polished: int
     n_hits: int
     gap: float
     sure: bool
     n_rounds: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search returns.
+
+    Attributes
+    ----------
+    solutions : Models
+        The distinct ones, best first.
+    survivors : Models
+        Of the last race, as the annealing left them.
+    starts : Starts
+    """
+
+    solutions: Models
+    survivors: Models
+    starts: Starts
 
 
 def round_sizes(problem: Problem, n_terms: int, n_init: int | str) -> Iterator[int]:
@@ -78,20 +101,20 @@ def search(
     ridge: float,
     rng: np.random.Generator,
     report: Callable[[Starts], None] = lambda starts: None,
-) -> tuple[Polished, Starts]:
-    """Run rounds of starts; return the distinct solutions, best first, and how it went."""
+) -> Found:
+    """Run rounds of starts until the best solution is sure, or was found often enough."""
     found: Polished | None = None
-    starts = Starts(0, 0, np.inf, False, 0)
+    starts = Starts(0, 0, 0, np.inf, False, 0)
     for size in round_sizes(problem, n_terms, n_init):
-        new = race(problem, size, n_terms, kind=kind, ridge=ridge, rng=rng)
+        survivors, new = race(problem, size, n_terms, kind=kind, ridge=ridge, rng=rng)
         found = new if found is None else Polished.concatenate([found, new])
         leaders, hits = _distinct(found)
         starts = _judge(problem, found, leaders, hits, starts, size)
         report(starts)
-        if starts.sure or starts.n_hits >= MANY:
+        if starts.sure or starts.n_hits >= MANY or not found.models.scales.any():
             break
     assert found is not None
-    return found.take(leaders), starts
+    return Found(found.take(leaders).models, survivors, starts)
 
 
 def _distinct(found: Polished) -> tuple[Array, Array]:
@@ -116,5 +139,10 @@ def _judge(
     rss = found.rss[leaders] + SMALLEST_SHARE * problem.n_samples
     gap = float(rss[1:].min() / rss[0]) if len(rss) > 1 else np.inf
     n_hits = int(hits[0])
-    sure = gap >= (GAP_OF_SEVERAL if n_hits >= SEVERAL else GAP_OF_ONE) and n_hits + len(rss) > 2
-    return Starts(before.n_starts + size, n_hits, gap, bool(sure), before.n_rounds + 1)
+    large_gap = gap >= (GAP_OF_SEVERAL if n_hits >= SEVERAL else GAP_OF_ONE)
+    # Where any data could be fitted exactly, a good fit says nothing.
+    determined = problem.n_effective > problem.degrees_of_freedom(found.models.n_terms)
+    sure = large_gap and determined and len(found.rss) > 1
+    return Starts(
+        before.n_starts + size, len(found.rss), n_hits, gap, bool(sure), before.n_rounds + 1
+    )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pyfastr.solver.models import Models, unit
 from pyfastr.solver.problem import Problem
-from pyfastr.solver.rounds import Starts, search
+from pyfastr.solver.rounds import Found, Starts, search
 from pyfastr.solver.starts import SMALL_SAMPLE, Kind
 from pyfastr.solver.support import most_evident, refit
 from pyfastr.solver.sweep import History, Order, features_of, run_sweeps
@@ -18,10 +18,12 @@ from pyfastr.solver.vector import elementary_ridge
 Array = NDArray[Any]
 RefitSupport = bool | Literal["evidence"]
 
+# A ridge that no fit shows, but that makes least squares unique where features outnumber samples.
+LEAST_SQUARES = 1e-8
 # Thresholds whose supports the evidence chooses from when samples are vectors.
 VECTOR_THRESHOLDS = tuple(np.geomspace(1e-3, 0.9, 12))
-# Candidates for the evidence where the best solution is not sure.
-MANY_CANDIDATES, FEW_CANDIDATES = 32, 8
+# Candidates for the evidence where the best solution is not sure, of small and large samples.
+MANY_CANDIDATES, FEW_CANDIDATES = 256, 8
 
 
 @dataclass(frozen=True)
@@ -72,10 +74,10 @@ def solve(
         return _nothing_to_fit(problem, settings)
     if len(problem.shape) == 1:
         return _solve_vector(problem, settings)
-    candidates, starts = _candidates(problem, settings, rng, report)
+    found = _search(problem, settings, rng, report)
     models, history, converged = run_sweeps(
         problem,
-        candidates.take(slice(0, 1)).astype(float),
+        found.solutions.take(slice(0, 1)),
         ridge=settings.ridge,
         threshold=settings.threshold,
         order=settings.order,
@@ -83,10 +85,12 @@ def solve(
         tol=settings.tol,
     )
     if settings.refit_support == "evidence":
-        models = most_evident(problem, _for_evidence(problem, candidates, starts), settings.ridge)
+        models = most_evident(problem, _candidates(problem, found), settings.ridge)
     elif settings.refit_support:
         models = refit(problem, models).models
-    return Solution(models, fitted_values(problem, models), history, bool(converged[0]), starts)
+    return Solution(
+        models, fitted_values(problem, models), history, bool(converged[0]), found.starts
+    )
 
 
 def fitted_values(problem: Problem, models: Models) -> Array:
@@ -97,34 +101,40 @@ def fitted_values(problem: Problem, models: Models) -> Array:
     return features @ weights.reshape(-1)
 
 
-def _candidates(
+def _search(
     problem: Problem,
     settings: Settings,
     rng: np.random.Generator,
     report: Callable[[Starts], None],
-) -> tuple[Models, Starts]:
-    """Distinct solutions, best first; the user's own start is the only one."""
-    if not isinstance(settings.init, str):
-        components = [unit(np.asarray(a, float).T[None])[0] for a in settings.init]
-        scales = np.ones((1, settings.n_terms))
-        return Models(components, scales), Starts(1, 1, np.inf, False, 0)
-    found, starts = search(
-        problem,
-        settings.n_terms,
-        kind=settings.init,
-        n_init=settings.n_init,
-        ridge=settings.ridge,
-        rng=rng,
-        report=report,
-    )
-    return found.models, starts
+) -> Found:
+    """Search for the best solution; the user's own start is the only one."""
+    if isinstance(settings.init, str):
+        return search(
+            problem,
+            settings.n_terms,
+            kind=settings.init,
+            n_init=settings.n_init,
+            ridge=settings.ridge,
+            rng=rng,
+            report=report,
+        )
+    components = [unit(np.asarray(a, float).T[None])[0] for a in settings.init]
+    models = Models(components, np.ones((1, settings.n_terms)))
+    return Found(models, models, Starts(1, 1, 1, np.inf, False, 0))
 
 
-def _for_evidence(problem: Problem, candidates: Models, starts: Starts) -> Models:
-    """Return the candidates worth a refit: one if it is sure, else several."""
-    small = np.prod(problem.shape) <= SMALL_SAMPLE
-    n_best = 1 if starts.sure else MANY_CANDIDATES if small else FEW_CANDIDATES
-    return candidates.take(slice(0, n_best)).astype(float)
+def _candidates(problem: Problem, found: Found) -> Models:
+    """Return what the evidence chooses from: the best solution if it is sure, else several.
+
+    With about as many free parameters as samples, polished solutions all fit the data and have
+    lost what the annealing knew, so small samples go on from there.
+    """
+    best = found.solutions.take(slice(0, 1))
+    if found.starts.sure:
+        return best
+    if np.prod(problem.shape) <= SMALL_SAMPLE:
+        return found.survivors.take(slice(0, MANY_CANDIDATES))
+    return found.solutions.take(slice(0, FEW_CANDIDATES))
 
 
 def _solve_vector(problem: Problem, settings: Settings) -> Solution:
@@ -133,11 +143,11 @@ def _solve_vector(problem: Problem, settings: Settings) -> Solution:
     if settings.refit_support == "evidence":
         models = _most_evident_vector(problem, settings)
     elif settings.refit_support:
-        models = elementary_ridge(problem, 0.0, 0.0, models.components[0][0, 0] != 0)
+        models = elementary_ridge(problem, LEAST_SQUARES, 0.0, models.components[0][0, 0] != 0)
     history, fitted = History(), _vector_fit(problem, models)
     history.loss.append(np.mean(problem.residuals(fitted[None]) ** 2, axis=1))
     history.change.append(np.zeros(1))
-    return Solution(models, fitted, history, True, Starts(1, 1, np.inf, True, 0))
+    return Solution(models, fitted, history, True, Starts(1, 1, 1, np.inf, True, 0))
 
 
 def _most_evident_vector(problem: Problem, settings: Settings) -> Models:
@@ -146,7 +156,7 @@ def _most_evident_vector(problem: Problem, settings: Settings) -> Models:
     for threshold in (settings.threshold, *VECTOR_THRESHOLDS):
         found = elementary_ridge(problem, settings.ridge, threshold)
         used = found.components[0][0, 0] != 0
-        refitted = elementary_ridge(problem, 0.0, 0.0, used)
+        refitted = elementary_ridge(problem, LEAST_SQUARES, 0.0, used)
         rss = np.sum(problem.residuals(_vector_fit(problem, refitted)[None]) ** 2)
         left = max(problem.n_effective - int(used.sum()) - problem.nuisance.shape[1], 0.5)
         evidence = left * np.log(rss + 1e-9 * problem.n_samples)
@@ -168,4 +178,4 @@ def _nothing_to_fit(problem: Problem, settings: Settings) -> Solution:
     models = Models([np.zeros((1, R, p)) for p in problem.shape], np.zeros((1, R)))
     history = History([np.zeros(1)], [np.zeros(1)])
     fitted = np.zeros(problem.n_samples)
-    return Solution(models, fitted, history, True, Starts(0, 0, np.inf, True, 0))
+    return Solution(models, fitted, history, True, Starts(0, 0, 0, np.inf, True, 0))

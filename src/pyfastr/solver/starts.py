@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.solver.models import Models, unit
-from pyfastr.solver.polish import Polished, polish
+from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.projection import project_own
 from pyfastr.solver.sweep import batches, cyclic_sweep
@@ -21,7 +21,10 @@ HOT_RIDGE, COLD_RIDGE, ANNEAL_SWEEPS = 1.2, 0.1, 60
 HALVINGS, SMOOTHING = (15, 24, 36), 0.7
 # From this many models on, products in float32 gain more than rounding X costs.
 ROUNDING_PAYS = 32
-POLISH_STEPS = 25
+# The polish begins with this ridge, and as much sparsity, and cools to the ridge asked for: a
+# jump there, or cooling without sparsity, loses models that stand in the right valley.
+POLISH_HEAT, COOLING_STEPS, FINAL_STEPS = 0.3, 24, 6
+SMALLEST_RIDGE = 1e-9
 # Below this many elements a sample polishing costs as little as annealing: more reach it.
 SMALL_SAMPLE = 1000
 
@@ -103,10 +106,16 @@ def race(
     kind: Kind,
     ridge: float,
     rng: np.random.Generator,
-) -> Polished:
-    """Run one round of starts and return the polished survivors."""
-    keep = n_starts // 2 if np.prod(problem.shape) <= SMALL_SAMPLE else max(8, n_starts // 16)
+) -> tuple[Models, Polished]:
+    """Run one round of starts; return the survivors as the annealing left them, and polished."""
+    keep = n_starts // 2 if np.prod(problem.shape) <= SMALL_SAMPLE else max(8, n_starts // 24)
     keep = min(n_starts, max(1, keep))
     models = propose(problem, n_starts, n_terms, kind, rng)
-    models = anneal(problem, models, keep=keep, ridge=ridge, rng=rng)
-    return polish(problem, models, steps=POLISH_STEPS, ridge=ridge)
+    models = anneal(problem, models, keep=keep, ridge=ridge, rng=rng).astype(float)
+    return models, polish(problem, models, polish_schedule(ridge))
+
+
+def polish_schedule(ridge: float) -> list[Step]:
+    """Cool from a warm, sparsity-seeking penalty to the ridge alone."""
+    cooling = np.geomspace(max(POLISH_HEAT, ridge), max(ridge, SMALLEST_RIDGE), COOLING_STEPS)
+    return [Step(heat, heat - ridge) for heat in cooling] + [Step(ridge)] * FINAL_STEPS

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.solver.models import Models
-from pyfastr.solver.polish import Polished, polish
+from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import Problem
 
 Array = NDArray[Any]
@@ -14,6 +14,8 @@ Array = NDArray[Any]
 REFIT_STEPS, REFIT_RIDGE = 25, 1e-9
 # Weights of the sparsity penalty that are tried beside none, and steps taken with each.
 SPARSITIES, SPARSE_STEPS = (3e-7, 3e-6, 3e-5, 3e-4), 50
+# The penalty's width narrows, from nearly a ridge to nearly a count of the entries.
+WIDTHS = (0.3, 0.01)
 # Entries below this share of a model's root mean square are zero.
 ZERO = 0.01
 # Residuals below this share of the response are rounding.
@@ -23,7 +25,7 @@ SMALLEST_SHARE = 1e-9
 def refit(problem: Problem, models: Models) -> Polished:
     """Fit the non-zero entries anew, without threshold and all but without ridge."""
     masks = [c != 0 for c in models.components]
-    return polish(problem, models, steps=REFIT_STEPS, ridge=REFIT_RIDGE, masks=masks)
+    return polish(problem, models, [Step(REFIT_RIDGE)] * REFIT_STEPS, masks)
 
 
 def most_evident(problem: Problem, candidates: Models, ridge: float) -> Models:
@@ -36,10 +38,11 @@ def most_evident(problem: Problem, candidates: Models, ridge: float) -> Models:
     n_weights, K = 1 + len(SPARSITIES), len(candidates)
     batch = Models.concatenate([candidates] * n_weights)
     sparsity = np.repeat((0.0, *SPARSITIES), K)
-    thinned = polish(problem, batch, steps=SPARSE_STEPS, ridge=ridge, sparsity=sparsity).models
+    thinning = [Step(ridge, sparsity, width) for width in np.geomspace(*WIDTHS, SPARSE_STEPS)]
+    thinned = polish(problem, batch, thinning).models
     masks = _masks(thinned, sparsity > 0)
     ridges = np.where(sparsity > 0, REFIT_RIDGE, ridge)
-    refitted = polish(problem, thinned, steps=REFIT_STEPS, ridge=ridges, masks=masks)
+    refitted = polish(problem, thinned, [Step(ridges)] * REFIT_STEPS, masks)
     best = int(np.argmin(_evidence(problem, refitted, masks)))
     return refitted.models.take(slice(best, best + 1))
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.solver.models import Models
-from pyfastr.solver.problem import Problem
+from pyfastr.solver.problem import ROUNDING, Problem
 from pyfastr.solver.update import soft_threshold, solve_regularised
 
 Array = NDArray[Any]
@@ -37,8 +37,11 @@ class _Whitened:
         self.root = np.ones(problem.n_samples) if weights is None else np.sqrt(weights)
         self.explained = np.zeros((problem.nuisance.shape[1], int(used.sum())))
         C = problem.nuisance * (self.root**2)[:, None]
+        self.size = 0.0
         for rows in self.source.slices:
-            self.explained += C[rows].T @ self._plain(rows)
+            block = self._plain(rows)
+            self.explained += C[rows].T @ block
+            self.size += float(np.vdot(block, block))
 
     def _plain(self, rows: slice) -> Array:
         block = self.source.read(rows)
@@ -65,12 +68,20 @@ class _Whitened:
             for rows, block in self._blocks():
                 gram += block.T @ block
                 rhs += block.T @ z[rows]
+            if self._is_rounding(gram):
+                return rhs * 0
             return solve_regularised(gram[None], rhs[None, :, None], ridge, p)[0, :, 0]
-        dual = solve_regularised(self._kernel()[None], z[None, :, None], ridge, p)[0, :, 0]
-        solution = np.zeros(p)
+        solution, kernel = np.zeros(p), self._kernel()
+        if self._is_rounding(kernel):
+            return solution
+        dual = solve_regularised(kernel[None], z[None, :, None], ridge, p)[0, :, 0]
         for rows, block in self._blocks():
             solution += block.T @ dual[rows]
         return solution
+
+    def _is_rounding(self, gram: Array) -> bool:
+        """Whether X varies no more than rounding beside the nuisance."""
+        return bool(np.trace(gram) <= (ROUNDING * np.finfo(float).eps) ** 2 * self.size)
 
     def _kernel(self) -> Array:
         """Inner products of all pairs of samples."""

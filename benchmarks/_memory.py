@@ -1,0 +1,56 @@
+"""Peak memory of some work above its data, measured in a process of its own."""
+
+import multiprocessing
+import resource
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+PROC = Path("/proc/self")
+
+
+def peak_above_data(prepare: Callable[..., Any], work: Callable[[Any], None], *args: Any) -> float:
+    """Call ``work(prepare(*args))`` in a new process; return the bytes it took above the data."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(_measure, prepare, work, args).result()
+
+
+def _measure(
+    prepare: Callable[..., Any], work: Callable[[Any], None], args: tuple[Any, ...]
+) -> float:
+    data = prepare(*args)
+    _forget_peak()
+    with_data = _resident()
+    work(data)
+    return _peak() - with_data
+
+
+def _forget_peak() -> None:
+    """Let the peak begin anew where the system can; elsewhere making the data is part of it."""
+    if PROC.exists():
+        try:
+            (PROC / "clear_refs").write_text("5")
+        except OSError:
+            return
+
+
+def _resident() -> float:
+    """Bytes in memory now, or the largest number so far where that is all one can learn."""
+    return _status("VmRSS") if PROC.exists() else _peak()
+
+
+def _peak() -> float:
+    """Largest number of bytes that were in memory at once."""
+    if PROC.exists():
+        return _status("VmHWM")
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _status(field: str) -> float:
+    """Read a field of the process's status, given in kB."""
+    lines = (PROC / "status").read_text().splitlines()
+    return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))

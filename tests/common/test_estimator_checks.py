@@ -1,0 +1,130 @@
+"""scikit-learn's own checks of every estimator, on matrices and again on tensors."""
+
+import numpy as np
+import pytest
+from sklearn.base import OneToOneFeatureMixin
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import validate_data
+
+from pyfastr import FasTRRegressor, TensorScaler
+from pyfastr.baselines import PublishedFasTR
+
+
+def expected_failures(estimator):
+    """The evidence counts samples: one that is there twice counts more than one of weight 2."""
+    if getattr(estimator, "refit_support", None) == "evidence":
+        return {"check_sample_weight_equivalence_on_dense_data": "weights are not counts"}
+    return {}
+
+
+@parametrize_with_checks(
+    [
+        FasTRRegressor(),
+        FasTRRegressor(threshold=0.1, ridge=0.01, fit_intercept=False),
+        FasTRRegressor(threshold=0.1, refit_support=True),
+        FasTRRegressor(refit_support="evidence"),
+        TensorScaler(),
+        TensorScaler(per="global"),
+        TensorScaler(per=0),
+        PublishedFasTR(),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_matrices(estimator, check):
+    check(estimator)
+
+
+def fold(X, n_modes):
+    """Give every feature of a matrix a small tensor of its own, linear in the sample.
+
+    What is no matrix of real numbers passes as it is, for the estimator to refuse.
+    """
+    try:
+        folded = np.asarray(X, dtype=None if np.asarray(X).dtype.kind in "biufc" else float)
+    except (TypeError, ValueError):
+        return X
+    if folded.ndim != 2 or folded.dtype.kind == "c" or 0 in folded.shape:
+        return X
+    for mode in range(1, n_modes):
+        folded = np.stack([folded, (mode + 1) * folded[:, ::-1]], axis=-1)
+    return folded
+
+
+class Folding:
+    """An estimator to whom every matrix ``(n, f)`` is a tensor ``(n, f, 2, ...)``."""
+
+    n_modes: int
+
+    def fit(self, X, y=None, sample_weight=None):
+        super().fit(fold(X, self.n_modes), y, sample_weight)
+        # Number and names of the columns are those of the matrix.
+        validate_data(self, X, reset=True, skip_check_array=True)
+        return self
+
+    def _fold_like_fitted(self, X):
+        if hasattr(self, "n_features_in_") and np.asarray(X).ndim == 2:
+            validate_data(self, X, reset=False, skip_check_array=True)
+        return fold(X, self.n_modes)
+
+
+class FoldingRegressor(Folding, FasTRRegressor):
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(X, y, sample_weight)
+
+    def predict(self, X):
+        return super().predict(self._fold_like_fitted(X))
+
+    def score(self, X, y, sample_weight=None):
+        return super().score(X, y, sample_weight)
+
+
+class FoldingScaler(Folding, TensorScaler):
+    """Returns the slice that holds the matrix itself."""
+
+    get_feature_names_out = OneToOneFeatureMixin.get_feature_names_out
+
+    def transform(self, X):
+        # Without what makes data frames of the result: that comes after the slice is taken.
+        folded = TensorScaler.transform.__wrapped__(self, self._fold_like_fitted(X))
+        return folded[(..., *[0] * (self.n_modes - 1))]
+
+
+class MatrixRegressor(FoldingRegressor):
+    n_modes = 2
+
+
+class CubeRegressor(FoldingRegressor):
+    n_modes = 3
+
+
+class MatrixScaler(FoldingScaler):
+    n_modes = 2
+
+
+class CubeScaler(FoldingScaler):
+    n_modes = 3
+
+
+@pytest.mark.parametrize("n_modes", [2, 3])
+def test_folding_makes_tensors(n_modes):
+    X = np.arange(12.0).reshape(4, 3)
+    folded = fold(X, n_modes)
+    assert folded.shape == (4, 3, *[2] * (n_modes - 1))
+    np.testing.assert_array_equal(folded[(..., *[0] * (n_modes - 1))], X)
+
+
+# Convergence to the last digits, because some checks compare fits of equal problems.
+TIGHT = {"ridge": 0.1, "n_init": 16, "tol": 1e-7, "max_iter": 500, "random_state": 0}
+
+
+@parametrize_with_checks(
+    [
+        MatrixRegressor(**TIGHT),
+        CubeRegressor(**TIGHT),
+        MatrixScaler(),
+        CubeScaler(),
+        CubeScaler(per="global"),
+    ]
+)
+def test_tensors(estimator, check):
+    check(estimator)

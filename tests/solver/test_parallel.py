@@ -1,0 +1,119 @@
+"""Threads: order, errors, and a BLAS that is left as it was found."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from threadpoolctl import ThreadpoolController, threadpool_limits
+
+from pyfastr.solver.parallel import map_threads
+
+
+def blas_threads():
+    return [lib["num_threads"] for lib in ThreadpoolController().select(user_api="blas").info()]
+
+
+@pytest.fixture(autouse=True)
+def _blas_is_left_as_it_was():
+    before = blas_threads()
+    yield
+    assert blas_threads() == before
+
+
+def slow_first(i):
+    time.sleep(0.01 if i == 0 else 0)
+    return i * i
+
+
+@pytest.mark.parametrize("n_items", [0, 1, 2, 50])
+def test_results_come_in_the_order_of_the_items(n_items):
+    assert map_threads(slow_first, range(n_items)) == [i * i for i in range(n_items)]
+
+
+def test_matrix_products_are_the_same_in_threads():
+    A = np.random.default_rng(0).normal(size=(20, 30, 30))
+    found = map_threads(lambda i: A[i] @ A[i], range(20))
+    np.testing.assert_allclose(found, A @ A, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_items", [1, 10])
+def test_an_error_in_a_thread_reaches_the_caller(n_items):
+    def fail(i):
+        if i == n_items - 1:
+            raise KeyError("told")
+        return i
+
+    with pytest.raises(KeyError, match="told"):
+        map_threads(fail, range(n_items))
+    assert map_threads(slow_first, range(3)) == [0, 1, 4]
+
+
+def test_blas_has_one_thread_inside():
+    inside = map_threads(lambda i: blas_threads(), range(4))
+    assert all(set(threads) <= {1} for threads in inside)
+
+
+def test_a_limit_of_the_user_is_kept():
+    with threadpool_limits(1, user_api="blas"):
+        names = map_threads(lambda i: threading.current_thread().name, range(8))
+        assert blas_threads() == [1] * len(blas_threads())
+    assert set(names) == {threading.current_thread().name}
+
+
+def test_other_threads_may_limit_blas_afterwards():
+    map_threads(slow_first, range(4))
+
+    def limited():
+        with threadpool_limits(1, user_api="blas"):
+            return blas_threads()
+
+    with ThreadPoolExecutor(1) as other:
+        assert set(other.submit(limited).result()) <= {1}
+
+
+def test_work_inside_of_work_ends():
+    done = []
+
+    def run():
+        done.append(map_threads(lambda i: sum(map_threads(lambda j: i * j, range(4))), range(4)))
+
+    # In a thread of its own, so that a deadlock fails the test and does not hang it.
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert done == [[0, 6, 12, 18]]
+
+
+def test_callers_side_by_side_share_the_limit():
+    barrier = threading.Barrier(4)
+
+    def call(k):
+        barrier.wait()
+        return [map_threads(lambda i: blas_threads() and i + k, range(3)) for _ in range(5)]
+
+    with ThreadPoolExecutor(4) as callers:
+        found = list(callers.map(call, range(4)))
+    assert found == [[[k, k + 1, k + 2]] * 5 for k in range(4)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_has_threads_of_its_own():
+    script = """
+import os
+import numpy
+from pyfastr.solver.parallel import map_threads
+assert map_threads(abs, range(-9, 0)) == list(range(9, 0, -1))
+child = os.fork()
+if child == 0:
+    ok = map_threads(abs, range(-9, 0)) == list(range(9, 0, -1))
+    os._exit(0 if ok else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert map_threads(abs, range(-9, 0)) == list(range(9, 0, -1))
+"""
+    # Python warns of forks in processes with threads, which is what is tried here.
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=60)

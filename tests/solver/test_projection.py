@@ -1,0 +1,214 @@
+"""Projections of X by every route against one einsum, and how often X is read for them."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from pyfastr.solver import projection
+from pyfastr.solver.models import Models
+from pyfastr.solver.problem import make_problem
+from pyfastr.solver.projection import Projector, khatri_rao, project_own
+from pyfastr.solver.sweep import cyclic_sweep, simultaneous_sweep
+from pyfastr.sources import ArraySource
+
+SHAPES = [(6, 5), (4, 3, 5), (3, 2, 4, 3), (2, 3, 2, 3, 2)]
+BATCHES = [(1, 1), (1, 3), (20, 1), (7, 2)]
+# One block, about one sample a block, and something between.
+BLOCK_BYTES = [1 << 20, 1, 1500]
+
+
+def draw(shape, n_models=1, n_terms=1, *, n_samples=11, seed=0):
+    """X and components of that many models and terms."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_samples, *shape))
+    return X, [rng.normal(size=(n_models, n_terms, p)) for p in shape]
+
+
+class CountingSource:
+    """A source that counts how often its blocks are read."""
+
+    def __init__(self, X, n_blocks=4):
+        self._inner = ArraySource(X, block_bytes=X.nbytes // n_blocks)
+        self.shape, self.dtype, self.slices = X.shape, X.dtype, self._inner.slices
+        self._reads = []
+
+    def read(self, rows):
+        # Several threads read; appending to a list loses none of them.
+        self._reads.append(rows)
+        return self._inner.read(rows)
+
+    @property
+    def passes(self):
+        return len(self._reads) / len(self.slices)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("block_bytes", BLOCK_BYTES)
+def test_a_projection_is_the_contraction_of_all_other_modes(naive, shape, batch, block_bytes):
+    X, components = draw(shape, *batch)
+    source = ArraySource(X, block_bytes=block_bytes)
+    for mode in range(len(shape)):
+        expected = naive.project(X, components, mode)
+        # A fresh projector, so that nothing is left over from another mode.
+        found = Projector(source).project(components, mode)
+        assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("block_bytes", BLOCK_BYTES)
+def test_projections_onto_all_modes_are_those_onto_each(naive, shape, batch, block_bytes):
+    X, components = draw(shape, *batch)
+    found = Projector(ArraySource(X, block_bytes=block_bytes)).project_all(components)
+    assert len(found) == len(shape)
+    for mode, one in enumerate(found):
+        expected = naive.project(X, components, mode)
+        assert_allclose(one, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("order", ["cyclic", "any"])
+def test_projections_follow_components_that_change_between_them(naive, shape, batch, order):
+    X, components = draw(shape, *batch)
+    rng = np.random.default_rng(1)
+    projector = Projector(ArraySource(X, block_bytes=1500))
+    M = len(shape)
+    modes = list(range(M)) * 3 if order == "cyclic" else rng.integers(M, size=5 * M)
+    for mode in modes:
+        expected = naive.project(X, components, mode)
+        found = projector.project(components, mode)
+        assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+        components[mode] = rng.normal(size=components[mode].shape)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("limit", ["MIN_KEPT_BYTES", "CACHE_BYTES", "ENOUGH_ROWS"])
+def test_limits_of_memory_change_no_projection(naive, shape, limit, monkeypatch):
+    monkeypatch.setattr(projection, limit, 1)
+    if limit == "MIN_KEPT_BYTES":
+        monkeypatch.setattr(projection, "KEPT_SHARE", 0.0)
+    for batch in BATCHES:
+        X, components = draw(shape, *batch)
+        projector = Projector(ArraySource(X, block_bytes=1500))
+        for mode in [*range(len(shape))] * 2:
+            expected = naive.project(X, components, mode)
+            found = projector.project(components, mode)
+            assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+            components[mode] = components[mode][..., ::-1]
+
+
+@pytest.mark.parametrize("shape", [(30, 20), (9, 8, 7), (5, 6, 5, 4), (4, 3, 4, 3, 5)])
+@pytest.mark.parametrize("batch", [(1, 1), (5, 2)])
+@pytest.mark.parametrize("n_left", [0, 1, 2])
+def test_zeros_in_components_drop_their_slices_and_nothing_else(naive, shape, batch, n_left):
+    X, components = draw(shape, *batch)
+    rng = np.random.default_rng(2)
+    for component in components:
+        used = rng.permutation(component.shape[-1])[:n_left]
+        component[..., np.setdiff1d(np.arange(component.shape[-1]), used)] = 0
+    projector = Projector(ArraySource(X, block_bytes=4000))
+    every = projector.project_all(components)
+    for mode in range(len(shape)):
+        expected = naive.project(X, components, mode)
+        for found in (projector.project(components, mode), every[mode]):
+            assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("batch", BATCHES)
+def test_float32_keeps_its_precision(naive, shape, batch):
+    X, components = draw(shape, *batch)
+    X = X.astype(np.float32)
+    projector = Projector(ArraySource(X, block_bytes=1500))
+    every = projector.project_all(components)
+    for mode in [*range(len(shape))] * 2:
+        expected = naive.project(X.astype(float), components, mode)
+        # What rounding may lose: a few units in the last place of the sum of absolute values.
+        sizes = naive.project(np.abs(X).astype(float), [np.abs(c) for c in components], mode)
+        bound = 8 * np.finfo(np.float32).eps * sizes.max()
+        for found in (projector.project(components, mode), every[mode]):
+            assert found.dtype == np.float32
+            assert_allclose(found, expected, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 0.3, 1e150])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_scale_divides_x_without_overflow(naive, shape, scale):
+    X, components = draw(shape, 3, 2)
+    projector = Projector(ArraySource(X * scale), scale)
+    every = projector.project_all(components)
+    for mode in range(len(shape)):
+        expected = naive.project(X, components, mode)
+        assert_allclose(projector.project(components, mode), expected, rtol=1e-10, atol=1e-12)
+        assert_allclose(every[mode], expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("block_bytes", BLOCK_BYTES)
+def test_weighted_sums_over_the_samples(shape, block_bytes):
+    X, _ = draw(shape)
+    c = np.random.default_rng(1).normal(size=(3, len(X)))
+    found = Projector(ArraySource(X, block_bytes=block_bytes), 0.5).weighted_sums(c)
+    assert_allclose(found, np.tensordot(c, X / 0.5, axes=1), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rows_with_tensors_of_their_own(naive, shape):
+    _, components = draw(shape, 4, 1)
+    own = np.random.default_rng(1).normal(size=(4, 6, *shape))
+    for mode in range(len(shape)):
+        found = project_own(own, [c[:, 0] for c in components], mode)
+        for row in range(4):
+            one = [c[row : row + 1] for c in components]
+            assert_allclose(found[row], naive.project(own[row], one, mode)[0, 0], atol=1e-12)
+
+
+def test_khatri_rao_rows_are_flattened_outer_products():
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.normal(size=(3, p)) for p in (2, 4, 3))
+    expected = np.einsum("li,lj,lk->lijk", a, b, c).reshape(3, -1)
+    assert_allclose(khatri_rao([a, b, c]), expected, rtol=1e-14)
+    assert_array_equal(khatri_rao([a]), a)
+
+
+def counted_problem(shape, n_samples=16):
+    rng = np.random.default_rng(0)
+    source = CountingSource(rng.normal(size=(n_samples, *shape)))
+    problem = make_problem(source, rng.normal(size=n_samples), x_scale=1.0, fit_intercept=True)
+    return source, problem
+
+
+@pytest.mark.parametrize("n_terms", [1, 2])
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    list(zip(SHAPES, [2, 3 / 2, 4 / 3, 5 / 4], strict=True)),
+)
+def test_one_model_reads_x_m_over_m_minus_1_times_a_sweep(shape, expected, n_terms):
+    source, problem = counted_problem(shape)
+    models = Models.random(1, n_terms, shape, np.random.default_rng(1))
+    # 12 is a multiple of M - 1 for all of these.
+    for _ in range(12):
+        models, _ = cyclic_sweep(problem, models, ridge=0.1)
+    assert source.passes == 12 * expected
+    assert problem.projector.passes == source.passes
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("n_models", [1, 20])
+def test_a_simultaneous_sweep_reads_x_once(shape, n_models):
+    source, problem = counted_problem(shape)
+    models = Models.random(n_models, 1, shape, np.random.default_rng(1))
+    for _ in range(5):
+        models, _ = simultaneous_sweep(problem, models, ridge=0.1)
+    assert source.passes == problem.projector.passes == 5
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_many_models_read_x_at_most_once_an_update(shape):
+    source, problem = counted_problem(shape)
+    models = Models.random(50, 1, shape, np.random.default_rng(1))
+    for _ in range(4):
+        models, _ = cyclic_sweep(problem, models, ridge=0.1)
+    assert source.passes <= 4 * len(shape)

@@ -1,0 +1,130 @@
+"""The search: it finds the truth where data are easy, and says how sure it is."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from pyfastr.datasets import make_tensor_regression
+from pyfastr.metrics import coefficient_error
+from pyfastr.solver.models import cosines
+from pyfastr.solver.problem import make_problem
+from pyfastr.solver.rounds import search
+from pyfastr.sources import ArraySource
+
+CASES = [((6, 5), 60), ((10, 10), 80), ((5, 4, 3), 60), ((4, 3, 2, 3), 60)]
+
+
+def draw(shape, n_samples, seed=0, **options):
+    """A problem with a coefficient of norm 1, which the noise of 0.1 does not drown."""
+    X, _, W = make_tensor_regression(n_samples, shape, coef=True, random_state=seed, **options)
+    W /= np.linalg.norm(W)
+    noise = 0.1 * np.random.default_rng(seed).normal(size=n_samples)
+    y = X.reshape(n_samples, -1) @ W.ravel() + noise
+    return make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=True), W
+
+
+def found_in(problem, n_terms=1, *, n_init="auto", seed=0, kind="mixed", **options):
+    return search(
+        problem,
+        n_terms,
+        kind=kind,
+        n_init=n_init,
+        ridge=1e-5,
+        rng=np.random.default_rng(seed),
+        **options,
+    )
+
+
+def rss_of(problem, W):
+    """Sum of squared residuals of a coefficient in the units of X and y."""
+    X = problem.projector.source.read(slice(None))
+    fitted = X.reshape(len(X), -1) @ W.ravel() / problem.y_scale
+    return float(np.sum(problem.residuals(fitted[None]) ** 2))
+
+
+def noise_problem():
+    """A response that has nothing to do with X: many solutions fit about as well."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 8, 7, 6))
+    return make_problem(ArraySource(X), rng.normal(size=40), x_scale=1.0, fit_intercept=True)
+
+
+@pytest.mark.parametrize(("shape", "n_samples"), CASES)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_truth_is_found_and_sure(shape, n_samples, seed):
+    problem, W = draw(shape, n_samples, seed)
+    found = found_in(problem)
+    best = found.solutions.coefficient() * problem.y_scale
+    assert coefficient_error(best, W) < 0.2
+    assert found.starts.sure
+    # Least squares leaves no more than the truth does.
+    assert rss_of(problem, best) <= rss_of(problem, W) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("kind", ["mixed", "spectral", "random"])
+@pytest.mark.parametrize("n_init", [1, 2, 9])
+def test_a_number_of_starts_is_kept_to(kind, n_init):
+    problem, _ = draw((5, 4, 3), 60)
+    found = found_in(problem, n_init=n_init, kind=kind)
+    starts = found.starts
+    assert starts.n_starts == n_init
+    assert starts.n_rounds == 1
+    assert 1 <= starts.n_hits <= starts.n_polished <= n_init
+    assert 1 <= len(found.solutions) <= starts.n_polished
+
+
+def test_one_start_alone_is_never_sure():
+    problem, _ = draw((6, 5), 60)
+    starts = found_in(problem, n_init=1).starts
+    assert starts.n_hits == 1
+    assert not starts.sure
+
+
+def test_a_fit_of_more_parameters_than_samples_is_never_sure():
+    problem, _ = draw((6, 5), 9)
+    assert not found_in(problem, n_init=16).starts.sure
+
+
+def test_a_response_of_noise_is_fitted_but_never_sure():
+    found = found_in(noise_problem(), n_init=100)
+    assert len(found.solutions) > 1
+    assert 0 < found.starts.gap < 10
+    assert not found.starts.sure
+
+
+def test_solutions_are_distinct_and_the_best_comes_first():
+    problem = noise_problem()
+    found = found_in(problem, n_init=60)
+    near = cosines(found.solutions)[~np.eye(len(found.solutions), dtype=bool)]
+    assert near.max() < 0.99
+    coefficients = map(found.solutions.coefficient, range(len(found.solutions)))
+    rss = [rss_of(problem, W * problem.y_scale) for W in coefficients]
+    # The ridge of 1e-5 counts too, but little.
+    assert rss[0] < min(rss) * 1.01
+    assert found.starts.gap == pytest.approx(min(rss[1:]) / rss[0], rel=1e-3)
+
+
+def test_rounds_are_told_as_they_end_and_add_up():
+    problem, _ = draw((6, 5), 14, sparsity=0.0)
+    told = []
+    found = found_in(problem, report=told.append)
+    assert told[-1] == found.starts
+    assert [t.n_rounds for t in told] == list(range(1, len(told) + 1))
+    assert all(b.n_starts > a.n_starts for a, b in pairwise(told))
+    assert not any(t.sure for t in told[:-1])
+
+
+def test_the_same_seed_gives_the_same_search():
+    problem, _ = draw((5, 4, 3), 60)
+    first, again = found_in(problem), found_in(problem)
+    assert first.starts == again.starts
+    assert_array_equal(first.solutions.coefficient(), again.solutions.coefficient())
+
+
+def test_two_terms_are_found():
+    problem, W = draw((7, 6), 120, n_terms=2)
+    found = found_in(problem, 2)
+    assert found.solutions.n_terms == 2
+    assert coefficient_error(found.solutions.coefficient() * problem.y_scale, W) < 0.2

@@ -1,0 +1,117 @@
+"""Where models start from, and what annealing makes of them."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from pyfastr.datasets import make_tensor_regression
+from pyfastr.solver.models import Models, cosines
+from pyfastr.solver.problem import make_problem
+from pyfastr.solver.starts import anneal, propose, race
+from pyfastr.sources import ArraySource
+
+SHAPES = [(6, 5), (5, 4, 3), (4, 3, 2, 3)]
+
+
+class EqualWeights(np.random.Generator):
+    """Draws as any generator does, but the weight of each sample is 1."""
+
+    def __init__(self, seed):
+        super().__init__(np.random.PCG64(seed))
+
+    def standard_exponential(self, size=None, dtype=float, **_):
+        return np.ones(size, dtype)
+
+
+def draw(shape, n_samples=60, *, noise=0.1, shift=0.0, **options):
+    X, y, W = make_tensor_regression(n_samples, shape, noise=noise, coef=True, random_state=0)
+    X, y = X + shift, y / np.linalg.norm(W)
+    options = {"fit_intercept": True, **options}
+    source = ArraySource(X, block_bytes=5000)
+    return X, y, W, make_problem(source, y, x_scale=float(np.abs(X).max()), **options)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("weighted", [True, False])
+def test_spectral_starts_are_best_rank_one_fits_of_the_covariance_with_y(shape, weighted, naive):
+    weights = np.random.default_rng(1).random(400) if weighted else None
+    X, y, _, problem = draw(shape, 400, shift=1.0, sample_weight=weights)
+    starts = propose(problem, 3, 1, "spectral", EqualWeights(0))
+    y = (y - np.average(y, weights=weights)) * (1 if weights is None else weights)
+    covariance = np.tensordot(y, X - X.mean(axis=0), axes=1)
+    for k in range(3):
+        parts = [c[k : k + 1] for c in starts.components]
+        # Each component is what the others make of the array: a fixed point of power sweeps.
+        for mode in range(len(shape)):
+            image = naive.project(covariance[None], parts, mode)[0, 0, 0]
+            assert_allclose(parts[mode][0, 0], image / np.linalg.norm(image), atol=1e-4)
+
+
+def test_spectral_starts_of_matrices_are_singular_vectors():
+    X, y, _, problem = draw((6, 5), 400)
+    starts = propose(problem, 2, 1, "spectral", EqualWeights(0))
+    U, _, Vt = np.linalg.svd(np.tensordot(y - y.mean(), X, axes=1))
+    assert_allclose(np.abs(starts.components[0][:, 0] @ U[:, 0]), 1, atol=1e-8)
+    assert_allclose(np.abs(starts.components[1][:, 0] @ Vt[0]), 1, atol=1e-8)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", ["spectral", "mixed"])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_an_array_added_to_all_samples_moves_no_start(shape, kind, weighted):
+    weights = np.random.default_rng(1).integers(0, 3, 60).astype(float) if weighted else None
+    shift = 5 * np.random.default_rng(2).normal(size=shape)
+    plain, shifted = (
+        propose(draw(shape, shift=s, sample_weight=weights)[-1], 6, 2, kind, rng)
+        for s, rng in ((0.0, np.random.default_rng(3)), (shift, np.random.default_rng(3)))
+    )
+    for one, other in zip(plain.components, shifted.components, strict=True):
+        assert_allclose(one, other, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["spectral", "mixed", "random"])
+@pytest.mark.parametrize("n_terms", [1, 2])
+def test_as_many_starts_as_asked_for_all_different_and_of_unit_length(kind, n_terms):
+    *_, problem = draw((5, 4, 3))
+    starts = propose(problem, 7, n_terms, kind, np.random.default_rng(0))
+    assert starts.scales.shape == (7, n_terms)
+    for component in starts.components:
+        assert_allclose(np.linalg.norm(component, axis=-1), 1)
+    off_diagonal = cosines(starts)[~np.eye(7, dtype=bool)]
+    assert np.abs(off_diagonal).max() < 1 - 1e-6
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_spectral_starts_are_nearer_to_the_truth_than_random_ones(shape):
+    _, _, W, problem = draw(shape)
+
+    def mean_cosine(kind):
+        starts = propose(problem, 30, 1, kind, np.random.default_rng(0))
+        found = np.array([(starts.coefficient(k) * W).sum() for k in range(30)])
+        return np.abs(found).mean() / np.linalg.norm(W)
+
+    assert mean_cosine("spectral") > 0.5 > mean_cosine("random")
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("n_models", [5, 40])
+def test_annealing_keeps_as_many_as_asked_for_and_finds_the_truth(shape, n_models):
+    _, _, W, problem = draw(shape, 80)
+    starts = Models.random(n_models, 1, shape, np.random.default_rng(0))
+    found = anneal(problem, starts, keep=3, ridge=1e-5, rng=np.random.default_rng(1))
+    assert len(found) == 3
+    cosine = np.sum(found.coefficient(0) * W) / (
+        np.linalg.norm(found.coefficient(0)) * np.linalg.norm(W)
+    )
+    # As near as a ridge of 0.1 and fresh weights in each update allow.
+    assert abs(cosine) > 0.9
+
+
+def test_a_race_is_the_same_for_the_same_seed():
+    *_, problem = draw((5, 4, 3))
+    first, again, other = (
+        race(problem, 8, 1, kind="mixed", ridge=1e-5, rng=np.random.default_rng(s))[1].models
+        for s in (0, 0, 1)
+    )
+    assert_array_equal(first.coefficient(), again.coefficient())
+    assert not np.array_equal(first.coefficient(), other.coefficient())

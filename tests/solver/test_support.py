@@ -1,0 +1,64 @@
+"""Refits on a support, and the support with the most evidence."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from pyfastr.datasets import make_tensor_regression
+from pyfastr.solver.models import Models
+from pyfastr.solver.problem import make_problem
+from pyfastr.solver.support import most_evident, refit
+from pyfastr.sources import ArraySource
+
+CASES = [((9, 8), 60), ((6, 5, 5), 60), ((4, 5, 3, 4), 60)]
+
+
+def draw(shape, n_samples, seed):
+    """A problem whose coefficient has half of each component zero and no tiny entry beside."""
+    rng = np.random.default_rng(seed)
+    components = []
+    for p in shape:
+        w = rng.choice([-1, 1], size=p) * (0.5 + rng.random(p))
+        w[rng.permutation(p)[: p // 2]] = 0
+        components.append(w[None, None] / np.linalg.norm(w))
+    truth = Models(components, np.ones((1, 1)))
+    X, _ = make_tensor_regression(n_samples, shape, random_state=seed)
+    signal = X.reshape(n_samples, -1) @ truth.coefficient().ravel()
+    problem = make_problem(
+        ArraySource(X), signal + 0.02 * rng.normal(size=n_samples), x_scale=1.0, fit_intercept=True
+    )
+    return X, problem, truth
+
+
+@pytest.mark.parametrize(("shape", "n_samples"), CASES)
+def test_a_refit_is_least_squares_on_the_same_support(naive, shape, n_samples):
+    X, problem, truth = draw(shape, n_samples, 0)
+    rng = np.random.default_rng(1)
+    shaken = [c * (1 + 0.2 * rng.normal(size=c.shape)) for c in truth.components]
+    found = refit(problem, Models(shaken, truth.scales)).models
+    X = X - X.mean(axis=0)
+    residual = problem.response - X.reshape(n_samples, -1) @ found.coefficient().ravel()
+    for mode, component in enumerate(found.components):
+        used = truth.components[mode][0, 0] != 0
+        assert_array_equal(component[0, 0] != 0, used)
+        P = naive.project(X, found.components, mode)[0, 0][:, used]
+        assert_allclose(P.T @ residual, 0, atol=1e-6 * np.linalg.norm(P.T @ problem.response))
+
+
+@pytest.mark.parametrize(("shape", "n_samples"), CASES)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_support_of_the_truth_has_the_most_evidence(shape, n_samples, seed):
+    _, problem, truth = draw(shape, n_samples, seed)
+    rng = np.random.default_rng(seed)
+    # Near the truth, and anywhere.
+    near = [c + 0.05 * rng.normal(size=c.shape) for c in truth.components]
+    candidates = Models.concatenate([Models(near, truth.scales), Models.random(3, 1, shape, rng)])
+    found = most_evident(problem, candidates, 1e-5)
+    assert len(found) == 1
+    for component, true in zip(found.components, truth.components, strict=True):
+        used = (component != 0)[0, 0]
+        # None of the true entries is lost, and at most one false entry is left in a mode.
+        assert used[true[0, 0] != 0].all()
+        assert used.sum() <= np.count_nonzero(true) + 1
+    cosine = np.sum(found.coefficient() * truth.coefficient()) / np.linalg.norm(found.coefficient())
+    assert abs(cosine) > 0.999

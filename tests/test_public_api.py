@@ -1,0 +1,72 @@
+"""The public contract: names, signatures, examples, and a light import."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import pyfastr
+
+MODULES = [m.name for m in pkgutil.walk_packages(pyfastr.__path__, "pyfastr.")]
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("pyfastr", ["FasTRRegressor", "TensorScaler", "baselines", "datasets", "metrics"]),
+        ("pyfastr.datasets", ["make_tensor_regression"]),
+        ("pyfastr.metrics", ["coefficient_error", "support_precision", "support_recall"]),
+        ("pyfastr.baselines", ["PublishedFasTR"]),
+        ("pyfastr.estimators", ["FasTRRegressor", "TensorScaler"]),
+    ],
+)
+def test_names_that_users_rely_on(module, names):
+    public = importlib.import_module(module)
+    for name in names:
+        assert hasattr(public, name)
+        assert name in dir(public)
+
+
+def test_what_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'pyfastr' has no attribute 'nothing'"):
+        _ = pyfastr.nothing
+
+
+def test_the_parameters_of_the_regressor():
+    signature = inspect.signature(pyfastr.FasTRRegressor).parameters
+    assert list(signature) == [
+        "threshold",
+        "ridge",
+        "n_terms",
+        "init",
+        "n_init",
+        "sweep",
+        "max_iter",
+        "tol",
+        "fit_intercept",
+        "refit_support",
+        "random_state",
+        "verbose",
+    ]
+    positional = [n for n, p in signature.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    assert positional == ["threshold", "ridge"]
+
+
+def test_importing_the_package_imports_neither_scikit_learn_nor_scipy():
+    script = """
+import sys
+import pyfastr
+heavy = {name.partition(".")[0] for name in sys.modules} & {"sklearn", "scipy", "pandas"}
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_docstrings_run(name):
+    found = doctest.testmod(importlib.import_module(name))
+    assert found.failed == 0
