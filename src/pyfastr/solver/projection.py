@@ -1,118 +1,40 @@
-"""The passes over X: projections of every sample onto one mode, for many models at once.
+"""The passes over X: projections of every sample onto one mode, for many models at once."""
 
-All products are BLAS calls on reshaped views of a block, so nothing of the size of X is copied.
-``L`` counts the rows of the components (models times terms). A block has shape
-``(n, p1, ..., pM)``; contracting it with a group of neighbouring modes costs ``2 L`` flops and one
-read of every entry, so one row runs at the speed of memory and many rows at that of arithmetic.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.solver.contraction import (
+    Route,
+    contract_group,
+    gather,
+    khatri_rao,
+    outside,
+    project_own,
+    route_to,
+    routes_to_all,
+)
 from pyfastr.solver.parallel import map_threads
 from pyfastr.sources import Source
 
 Array = NDArray[Any]
+Result = TypeVar("Result")
 
-# A contraction that leaves two modes makes an intermediate; it should stay in a core's cache.
+# A contraction that leaves several modes makes an intermediate; it should stay in a core's cache.
 CACHE_BYTES = 1 << 21
 # More rows than this make a matrix product no faster.
 ENOUGH_ROWS = 128
 # Intermediates kept between updates: beyond this, more of X is read instead.
-MIN_KEPT_BYTES = 64 << 20
+MIN_KEPT_BYTES = 160 << 20
 KEPT_SHARE = 0.1
 # With more rows a pass is bound by arithmetic, and kept intermediates gain nothing.
 MAX_KEPT_ROWS = 4
 # Gathering a part of X costs about this many times a plain read of it.
 GATHER_COST = 4.0
-
-
-def khatri_rao(factors: Sequence[Array]) -> Array:
-    """Row-wise outer products of arrays ``(L, p)``, flattened to ``(L, prod p)``."""
-    product = factors[0]
-    for factor in factors[1:]:
-        product = (product[:, :, None] * factor[:, None, :]).reshape(len(product), -1)
-    return product
-
-
-def _root_right(block: Array, vectors: Array) -> Array:
-    """``(n, a, b) x (L, b) -> (L, n, a)``: one matrix product, the block as its right side."""
-    n, a, b = block.shape
-    flat = block.reshape(n * a, b)
-    if len(vectors) == 1:
-        return (flat @ vectors[0]).reshape(1, n, a)
-    return (vectors @ flat.T).reshape(-1, n, a)
-
-
-def _root_left(block: Array, vectors: Array) -> Array:
-    """``(n, a, b) x (L, a) -> (L, n, b)``: a matrix product for every sample."""
-    return np.matmul(vectors, block).transpose(1, 0, 2)
-
-
-def _inner_right(tensors: Array, vectors: Array) -> Array:
-    """``(L, n, a, b) x (L, b) -> (L, n, a)``: each row has its own tensor."""
-    rows, n, a, b = tensors.shape
-    return np.matmul(tensors.reshape(rows, n * a, b), vectors[:, :, None]).reshape(rows, n, a)
-
-
-def _inner_left(tensors: Array, vectors: Array) -> Array:
-    """``(L, n, a, b) x (L, a) -> (L, n, b)``."""
-    return np.matmul(vectors[:, None, None, :], tensors)[:, :, 0, :]
-
-
-def _project_block(block: Array, factors: Sequence[Array], mode: int) -> Array:
-    """Contract every mode of a block but one: ``(L, n, p_mode)``.
-
-    The larger group of modes, left or right of `mode`, is contracted first and alone reads X.
-    """
-    n, shape = len(block), block.shape[1:]
-    left, right = prod(shape[:mode]), prod(shape[mode + 1 :])
-    if mode == 0:
-        return _root_right(block.reshape(n, -1, right), khatri_rao(factors[1:]))
-    if mode == len(shape) - 1:
-        return _root_left(block.reshape(n, left, -1), khatri_rao(factors[:-1]))
-    before, after = khatri_rao(factors[:mode]), khatri_rao(factors[mode + 1 :])
-    p = shape[mode]
-    if right >= left:
-        partial = _root_right(block.reshape(n, left * p, right), after)
-        return _inner_left(partial.reshape(-1, n, left, p), before)
-    partial = np.ascontiguousarray(_root_left(block.reshape(n, left, p * right), before))
-    return _inner_right(partial.reshape(-1, n, p, right), after)
-
-
-def project_own(kept: Array, factors: Sequence[Array], mode: int) -> Array:
-    """Contract every mode of ``(L, n, q1, ..., qJ)`` but one, each row with its own tensor."""
-    rows, n, shape = len(kept), kept.shape[1], kept.shape[2:]
-    left, right = prod(shape[:mode]), prod(shape[mode + 1 :])
-    if mode + 1 < len(shape):
-        after = khatri_rao(factors[mode + 1 :])
-        kept = _inner_right(kept.reshape(rows, n, left * shape[mode], right), after)
-    if mode > 0:
-        before = khatri_rao(factors[:mode])
-        kept = _inner_left(kept.reshape(rows, n, left, shape[mode]), before)
-    return kept.reshape(rows, n, shape[mode])
-
-
-def _contract_mode(block: Array, vectors: Array, mode: int) -> Array:
-    """Contract one mode of a block: ``(L, n, the other modes)``."""
-    n, shape = len(block), block.shape[1:]
-    left, right = prod(shape[:mode]), prod(shape[mode + 1 :])
-    others = shape[:mode] + shape[mode + 1 :]
-    if right == 1:
-        partial = _root_right(block.reshape(n, left, shape[mode]), vectors)
-    else:
-        partial = _root_left(block.reshape(n * left, shape[mode], right), vectors)
-    return np.ascontiguousarray(partial).reshape(len(vectors), n, *others)
-
-
-def _others(items: Sequence[Any], mode: int) -> list[Any]:
-    """All items but the one of this mode."""
-    return [*items[:mode], *items[mode + 1 :]]
 
 
 @dataclass
@@ -121,7 +43,7 @@ class _Kept:
 
     mode: int
     components: Array
-    blocks: dict[int, Array]
+    blocks: list[Array]
 
 
 class Projector:
@@ -161,17 +83,20 @@ class Projector:
 
     def project(self, components: Sequence[Array], mode: int) -> Array:
         """Return ``pr(X; mode)`` for every model: ``(K, R, n_samples, p_mode)``."""
-        if self._kept is not None and not self._serves(components, mode):
+        if not self._kept_serves(components, mode):
             self._kept = None
-        if self._kept is None:
+            support = self._worth_gathering(components, mode)
+            if support is not None:
+                return self._gathered(components, mode, support)
             self._keep(components, mode)
         if self._kept is not None:
-            return self._from_kept(components, mode)
-        return self._direct(components, [mode])[0]
+            return self._from_kept(self._kept, components, mode)
+        return self._pass(components, [route_to(self.shape, mode)])[mode]
 
     def project_all(self, components: Sequence[Array]) -> list[Array]:
         """Return the projections onto all modes in one pass over X."""
-        return self._direct(components, list(range(len(components))))
+        found = self._pass(components, routes_to_all(len(self.shape)))
+        return [found[mode] for mode in range(len(self.shape))]
 
     def weighted_sums(self, coefficients: Array) -> Array:
         """Return ``sum_i c[l, i] X_i`` for every row of coefficients: ``(L, p1, ..., pM)``."""
@@ -182,16 +107,18 @@ class Projector:
             total += rows[:, some] @ self.source.read(some).reshape(some.stop - some.start, -1)
         return total.reshape(-1, *self.shape)
 
-    def _rows(self, components: Sequence[Array], scaled: int) -> list[Array]:
-        """One row a model and term, in the type of X; those of mode `scaled` carry the scale.
+    def _rows(self, components: Sequence[Array]) -> list[Array]:
+        """One row a model and term, in the type of X."""
+        return [
+            c.reshape(-1, c.shape[-1]).astype(self.source.dtype, copy=False) for c in components
+        ]
 
-        The scale goes in before the product with X, so that no entry of it can overflow.
-        """
-        rows = [c.reshape(-1, c.shape[-1]) for c in components]
-        rows[scaled] = rows[scaled] / self.scale
-        return [r.astype(self.source.dtype, copy=False) for r in rows]
+    def _vectors(self, factors: Sequence[Array], group: range) -> Array:
+        """Khatri-Rao product of a group; it carries the scale, so that no product overflows."""
+        product = khatri_rao([factors[m] for m in group])
+        return product if self.scale == 1 else (product / self.scale).astype(product.dtype)
 
-    def _serves(self, components: Sequence[Array], mode: int) -> bool:
+    def _kept_serves(self, components: Sequence[Array], mode: int) -> bool:
         """Whether the kept intermediate still holds for this update."""
         kept = self._kept
         return kept is not None and kept.mode != mode and components[kept.mode] is kept.components
@@ -201,106 +128,93 @@ class Projector:
         n_modes = len(self.shape)
         farthest = (mode - 1) % n_modes
         n_rows = components[0].shape[0] * components[0].shape[1]
-        entries = n_rows * prod(self.source.shape) // self.shape[farthest]
-        too_large = entries * self.source.dtype.itemsize > self._kept_bytes
+        n_entries = n_rows * prod(self.source.shape) // self.shape[farthest]
+        too_large = n_entries * self.source.dtype.itemsize > self._kept_bytes
         if n_modes < 3 or n_rows > MAX_KEPT_ROWS or too_large:
             return
-        if self._gather_pays(components, mode) is not None:
-            return
-        vectors = self._rows(components, farthest)[farthest]
-        blocks = self._map(lambda block: _contract_mode(block, vectors, farthest))
-        kept = {rows.start: part for rows, part in blocks}
-        self._kept = _Kept(farthest, components[farthest], kept)
+        group = range(farthest, farthest + 1)
+        vectors = self._vectors(self._rows(components), group)
+        blocks = self._map(lambda block, rows: contract_group(block, vectors, group))
+        self._kept = _Kept(farthest, components[farthest], blocks)
 
-    def _from_kept(self, components: Sequence[Array], mode: int) -> Array:
+    def _from_kept(self, kept: _Kept, components: Sequence[Array], mode: int) -> Array:
         """Project from the kept intermediate, without reading X."""
-        kept = self._kept
-        assert kept is not None
-        factors = _others(self._rows(components, kept.mode), kept.mode)
+        factors = outside(range(kept.mode, kept.mode + 1), self._rows(components))
         inner = mode - (kept.mode < mode)
-        parts = map_threads(
-            lambda block: project_own(block, factors, inner), list(kept.blocks.values())
-        )
+        parts = map_threads(lambda block: project_own(block, factors, inner), kept.blocks)
         K, R = components[0].shape[:2]
         return np.concatenate(parts, axis=1).reshape(K, R, self.n_samples, -1)
 
-    def _direct(self, components: Sequence[Array], modes: Sequence[int]) -> list[Array]:
-        """Project onto each of `modes` while a block is at hand."""
+    def _pass(self, components: Sequence[Array], routes: Sequence[Route]) -> dict[int, Array]:
+        """Follow the routes while a block is at hand; return the projections by mode."""
+        factors = self._rows(components)
+        vectors = [self._vectors(factors, route.group) for route in routes]
+        outputs = {m: self._empty(components, m) for route in routes for m in route.modes}
+
+        def work(block: Array, rows: slice) -> None:
+            for route, product in zip(routes, vectors, strict=True):
+                outs = {m: outputs[m][:, rows] for m in route.modes}
+                _follow(route, block, product, factors, outs)
+
+        self._map(work)
         K, R = components[0].shape[:2]
-        L, N, dtype = K * R, self.n_samples, self.source.dtype
-        outputs = [np.empty((L, N, self.shape[m]), dtype) for m in modes]
-        factors = [self._rows(components, 1 if m == 0 else 0) for m in modes]
-        supports = [self._gather_pays(components, m) for m in modes]
+        return {m: out.reshape(K, R, self.n_samples, -1) for m, out in outputs.items()}
 
-        def fill(block: Array, rows: slice) -> None:
-            for out, m, parts, support in zip(outputs, modes, factors, supports, strict=True):
-                self._fill(out[:, rows], block, parts, m, support)
+    def _empty(self, components: Sequence[Array], mode: int) -> Array:
+        """Make room for one projection of every row."""
+        n_rows = components[0].shape[0] * components[0].shape[1]
+        return np.empty((n_rows, self.n_samples, self.shape[mode]), self.source.dtype)
 
-        self._map_rows(fill)
-        return [out.reshape(K, R, N, -1) for out in outputs]
-
-    def _fill(
-        self,
-        out: Array,
-        block: Array,
-        factors: Sequence[Array],
-        mode: int,
-        support: list[Array] | None,
-    ) -> None:
-        """Write one block's projection, a few rows at a time so that what lies between is small."""
-        if support is not None:
-            block, factors = _gather(block, factors, mode, support)
-        n_rows, n_samples = self._steps(block, mode, len(out))
-        for i in range(0, len(out), n_rows):
-            some = [f[i : i + n_rows] for f in factors]
-            for j in range(0, len(block), n_samples):
-                part = block[j : j + n_samples]
-                out[i : i + n_rows, j : j + n_samples] = _project_block(part, some, mode)
-
-    def _steps(self, block: Array, mode: int, n_rows: int) -> tuple[int, int]:
-        """Rows and samples of one product: all of them where no intermediate arises."""
-        shape = block.shape[1:]
-        left, right = prod(shape[:mode]), prod(shape[mode + 1 :])
-        if left == 1 or right == 1:
-            return n_rows, len(block)
-        room = CACHE_BYTES // (shape[mode] * min(left, right) * self.source.dtype.itemsize)
-        rows = min(n_rows, max(1, room), ENOUGH_ROWS)
-        return rows, max(1, room // rows)
-
-    def _gather_pays(self, components: Sequence[Array], mode: int) -> list[Array] | None:
-        """Return the non-zero entries of each component if the zeros let most of X be skipped."""
-        others = _others(list(range(len(self.shape))), mode)
-        if not others:
-            return None
-        share = 1.0
-        support = []
-        for m, component in enumerate(components):
-            used = np.arange(self.shape[m])
-            if m in others:
-                used = np.flatnonzero(component.any(axis=(0, 1)))
-                share *= len(used) / self.shape[m]
-            support.append(used)
+    def _worth_gathering(self, components: Sequence[Array], mode: int) -> list[Array] | None:
+        """Return the entries each component uses, if its zeros let most of X be skipped."""
+        support = [np.flatnonzero(c.any(axis=(0, 1))) for c in components]
+        support[mode] = np.arange(self.shape[mode])
+        share = prod(len(used) for used in support) / prod(self.shape)
         return support if 0 < share * GATHER_COST < 1 else None
 
-    def _map(self, work: Any) -> list[tuple[slice, Array]]:
+    def _gathered(self, components: Sequence[Array], mode: int, support: list[Array]) -> Array:
+        """Project from the slices of X that no zero makes needless."""
+        factors = [f[:, used] for f, used in zip(self._rows(components), support, strict=True)]
+        route = route_to([len(used) for used in support], mode)
+        vectors = self._vectors(factors, route.group)
+        out = self._empty(components, mode)
+
+        def work(block: Array, rows: slice) -> None:
+            _follow(route, gather(block, support, mode), vectors, factors, {mode: out[:, rows]})
+
+        self._map(work)
+        K, R = components[0].shape[:2]
+        return out.reshape(K, R, self.n_samples, -1)
+
+    def _map(self, work: Callable[[Array, slice], Result]) -> list[Result]:
         """Read every block once and return what `work` makes of each."""
         self.passes += 1
         return map_threads(
-            lambda rows: (rows, work(self.source.read(rows))), list(self.source.slices)
+            lambda rows: work(self.source.read(rows), rows), list(self.source.slices)
         )
 
-    def _map_rows(self, work: Any) -> None:
-        """Read every block once for a `work` that writes its result itself."""
-        self.passes += 1
-        map_threads(lambda rows: work(self.source.read(rows), rows), list(self.source.slices))
+
+def _follow(
+    route: Route, block: Array, vectors: Array, factors: Sequence[Array], outs: dict[int, Array]
+) -> None:
+    """Write one block's projections, in parts whose intermediate stays in cache."""
+    others = outside(route.group, range(len(factors)))
+    n_rows, n_samples = _part_size(block, route, len(vectors))
+    for i in range(0, len(vectors), n_rows):
+        rows = slice(i, i + n_rows)
+        inner = [factors[m][rows] for m in others]
+        for j in range(0, len(block), n_samples):
+            samples = slice(j, j + n_samples)
+            partial = contract_group(block[samples], vectors[rows], route.group)
+            for mode, out in outs.items():
+                out[rows, samples] = project_own(partial, inner, others.index(mode))
 
 
-def _gather(
-    block: Array, factors: Sequence[Array], mode: int, support: list[Array]
-) -> tuple[Array, list[Array]]:
-    """Drop the slices of a block that zeros in the contracted components make needless."""
-    for m, used in enumerate(support):
-        if m != mode and len(used) < block.shape[m + 1]:
-            block = np.take(block, used, axis=m + 1)
-    kept = [f if m == mode else f[:, support[m]] for m, f in enumerate(factors)]
-    return np.ascontiguousarray(block), kept
+def _part_size(block: Array, route: Route, n_rows: int) -> tuple[int, int]:
+    """Rows and samples of one product: all of them where it leaves one mode only."""
+    left = outside(route.group, block.shape[1:])
+    if len(left) == 1:
+        return n_rows, len(block)
+    room = CACHE_BYTES // (prod(left) * block.itemsize)
+    rows = min(n_rows, max(1, room), ENOUGH_ROWS)
+    return rows, max(1, room // rows)

@@ -5,10 +5,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.solver.contraction import project_own
 from pyfastr.solver.models import Models, unit
 from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import Problem
-from pyfastr.solver.projection import project_own
 from pyfastr.solver.sweep import batches, cyclic_sweep
 
 Array = NDArray[Any]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 # A block should be small enough to share the work among a few threads and large enough for a
 # few microseconds of Python a block not to show.
-BLOCK_BYTES = 4 << 20
+BLOCK_BYTES = 8 << 20
 
 
 class ArraySource:
