@@ -79,12 +79,12 @@ class Problem:
         dtype = features.dtype
         C = self.nuisance.astype(dtype, copy=False)
         if C.shape[1]:
-            explained = C @ self._nuisance_fit(C, features, g)
-            size = _sum_of_squares(features)
+            fit = self._nuisance_fit(C, features, g)
+            explained = C @ fit
             # In place: the temporaries of a batch cost more than its arithmetic.
             features = np.subtract(features, explained, out=explained)
             # Where X does not vary beside the nuisance, what is left is rounding: no feature.
-            rounding = (ROUNDING * np.finfo(dtype).eps) ** 2 * size
+            rounding = (ROUNDING * np.finfo(dtype).eps) ** 2 * _sum_of_squares(fit)
             features[_sum_of_squares(features) <= rounding] = 0
             response = response - (C @ self._nuisance_fit(C, response[:, :, None], g))[..., 0]
         if g is None:
@@ -124,8 +124,10 @@ class Problem:
         return np.linalg.solve(weighted @ C, weighted @ features)
 
 
-def _sum_of_squares(features: Array) -> Array:
-    return np.einsum("knq,knq->k", features, features)
+def _sum_of_squares(arrays: Array) -> Array:
+    """Sum over all axes but the first."""
+    flat = arrays.reshape(len(arrays), 1, -1)
+    return (flat @ flat.transpose(0, 2, 1))[:, 0, 0]
 
 
 def make_problem(

@@ -27,7 +27,7 @@ SMALLEST_SHARE = 1e-9
 # Where both are about equal many solutions fit, and the evidence wants a choice; with fewer
 # samples there is nothing to find.
 FIRST_ROUND = ((2.0, 8), (1.5, 16), (1.25, 32), (1.05, 64), (0.9, 512), (0.0, 64))
-BUDGET = 1600
+BUDGET = 1408
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ POWER_SWEEPS = 15
 # Ridge of the annealing, from hot to cold; it never ends below the one that is asked for.
 HOT_RIDGE, COLD_RIDGE, ANNEAL_SWEEPS = 1.2, 0.1, 60
 # After these sweeps the half with the larger smoothed loss leaves the race.
-HALVINGS, SMOOTHING = (15, 24, 36), 0.7
+HALVINGS, SMOOTHING = (10, 20, 32), 0.7
 # From this many models on, products in float32 gain more than rounding X costs.
 ROUNDING_PAYS = 32
 # The polish begins with this ridge, and as much sparsity, and cools to the ridge asked for: a
