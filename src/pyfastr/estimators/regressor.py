@@ -73,7 +73,7 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
         Sweeps end when :math:`\lVert W_{t+1}-W_t\rVert_F \le` `tol` :math:`\lVert W_t\rVert_F`.
         Changes below 1e-7 are not seen.
     fit_intercept : bool, default=True
-        Whether to fit b. X and y are never centred by the user or copied for it.
+        Whether to fit b. Neither X nor y needs to be centred, and X is not copied for it.
     refit_support : bool or "evidence", default=False
         True refits the non-zero entries by least squares, which takes the shrinkage of the
         threshold away. "evidence" also chooses which entries those are, without a threshold, by
@@ -116,7 +116,10 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
     -----
     Multiplying X by a and y by c multiplies `coef_` by c / a and `intercept_` by c; adding a
     constant to y, or an array to all samples, moves only the intercept; permuting the modes
-    permutes the factors.
+    permutes the factors. (The mode updated last sets the scale, so with a large ridge or threshold
+    the order of the modes changes `scales_` by a percent or so.)
+
+    The evidence counts samples: a weight of 2 is then not quite the same as a repeated sample.
 
     References
     ----------
@@ -353,9 +356,9 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
     def _warn(self, problem: Problem, solution: Solution) -> None:
         """Say what a person should not miss."""
         if not problem.response.any():
-            explained = "intercept and covariates explain" if self.fit_intercept else "nothing but"
             warnings.warn(
-                f"y is constant or {explained} all of it: the coefficient is zero.",
+                "y is constant, or intercept and covariates explain all of it: the coefficient "
+                "is zero. Check y.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
