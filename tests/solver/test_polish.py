@@ -45,6 +45,15 @@ def test_a_sweep_of_the_same_ridge_changes_less_than_the_ridge_where_it_ends(sha
     assert (relative_change(after, found.models) < ridge).all()
 
 
+@pytest.mark.parametrize(("n_samples", "shape"), [(12, (9, 8)), (10, (6, 5, 4))])
+def test_with_fewer_samples_than_entries_it_still_ends_where_a_sweep_stands_still(n_samples, shape):
+    _, problem, starts = draw(shape, n_samples=n_samples)
+    found = polish(problem, starts, [Step(0.1)] * 100)
+    after, _ = cyclic_sweep(problem, found.models, 0.1)
+    assert (relative_change(after, found.models) < 0.1).all()
+    assert np.isfinite(found.objective).all()
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_gradient_is_zero_where_it_ends(naive, shape):
     X, problem, starts = draw(shape)

@@ -101,9 +101,9 @@ def polish(
         Entries outside stay zero.
     """
     K, R = models.scales.shape
-    q = R * sum(problem.shape)
+    N, q = problem.n_samples, R * sum(problem.shape)
     parts = []
-    for part in batches(problem, K, 8.0 * q * (4 * problem.n_samples + 3 * q)):
+    for part in batches(problem, K, 8.0 * (5 * N * q + 3 * min(N, q) ** 2)):
         some = None if masks is None else [m[part] for m in masks]
         batch = _Batch(problem, models.take(part).astype(float), some)
         parts.append(batch.run([step.of(part, K) for step in schedule]))
@@ -181,16 +181,13 @@ class _Batch:
 
     def _step(self, J: Array, r: Array, theta: Array, penalty: Array, damping: Array) -> Array:
         """Solve the damped normal equations."""
-        entries = np.arange(theta.shape[1])
 
         def solve(part: slice) -> Array:
-            transposed = J[part].transpose(0, 2, 1)
-            gram = transposed @ J[part]
-            gradient = (transposed @ r[part][:, :, None])[..., 0] - penalty[part] * theta[part]
-            mean = gram[:, entries, entries].mean(axis=1, keepdims=True)
+            some = J[part]
+            gradient = (r[part][:, None, :] @ some)[:, 0] - penalty[part] * theta[part]
+            mean = np.einsum("kni,kni->k", some, some)[:, None] / theta.shape[1]
             damped = damping[part][:, None] * np.where(mean > 0, mean, 1)
-            gram[:, entries, entries] += penalty[part] + damped
-            return np.linalg.solve(gram, gradient[:, :, None])[..., 0]
+            return _solve_diagonal_plus_gram(some, penalty[part] + damped, gradient)
 
         step = np.concatenate(map_threads(solve, cache_parts(J)))
         return step if self.mask is None else step * self.mask
@@ -204,6 +201,23 @@ class _Batch:
     def _models(self, theta: Array) -> Models:
         components, lengths = zip(*(unit(c) for c in self._split(theta)), strict=True)
         return Models(list(components), np.prod(lengths, axis=0))
+
+
+def _solve_diagonal_plus_gram(J: Array, diagonal: Array, rhs: Array) -> Array:
+    """``(J'J + D)^-1 rhs`` of K models, in the smaller of the spaces of entries and samples."""
+    _, n, q = J.shape
+    transposed = J.transpose(0, 2, 1)
+    if q <= n:
+        entries = np.arange(q)
+        gram = transposed @ J
+        gram[:, entries, entries] += diagonal
+        return np.linalg.solve(gram, rhs[:, :, None])[..., 0]
+    scaled = J / diagonal[:, None, :]
+    samples = np.arange(n)
+    kernel = scaled @ transposed
+    kernel[:, samples, samples] += 1
+    dual = np.linalg.solve(kernel, scaled @ rhs[:, :, None])
+    return rhs / diagonal - (scaled.transpose(0, 2, 1) @ dual)[..., 0]
 
 
 def _blocks(shapes: list[tuple[int, ...]]) -> list[slice]:

@@ -13,6 +13,8 @@ Array = NDArray[Any]
 
 # Entries of X between these sizes can be rounded to float32 without harm.
 FLOAT32_RANGE = (1e-20, 1e20)
+# Squared residuals below this share of the response's are rounding, not a better fit.
+SMALLEST_SHARE = 1e-9
 # Taking the nuisance out leaves errors of about this many units in the last place.
 ROUNDING = 32
 

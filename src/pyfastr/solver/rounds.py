@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pyfastr.solver.models import Models, cosines
 from pyfastr.solver.polish import Polished
-from pyfastr.solver.problem import Problem
+from pyfastr.solver.problem import SMALLEST_SHARE, Problem
 from pyfastr.solver.starts import Kind, race
 
 Array = NDArray[Any]
@@ -21,8 +21,6 @@ SAME = 0.98
 GAP_OF_ONE, GAP_OF_SEVERAL, SEVERAL = 100.0, 10.0, 2
 # So many finds of a best solution end the search even where noise hides the gap.
 MANY = 10
-# Residuals below this share of the response are rounding.
-SMALLEST_SHARE = 1e-9
 # Starts of the first round by samples per degree of freedom; later rounds double up to the budget.
 # Where both are about equal many solutions fit, and the evidence wants a choice; with fewer
 # samples there is nothing to find.

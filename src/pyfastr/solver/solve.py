@@ -13,15 +13,16 @@ from pyfastr.solver.rounds import Found, Starts, search
 from pyfastr.solver.starts import SMALL_SAMPLE, Kind
 from pyfastr.solver.support import most_evident, refit
 from pyfastr.solver.sweep import History, Order, features_of, run_sweeps
-from pyfastr.solver.vector import elementary_ridge
+from pyfastr.solver.vector import (
+    elementary_ridge,
+    fitted_vector,
+    most_evident_vector,
+    refit_vector,
+)
 
 Array = NDArray[Any]
 RefitSupport = bool | Literal["evidence"]
 
-# A ridge that no fit shows, but that makes least squares unique where features outnumber samples.
-LEAST_SQUARES = 1e-8
-# Thresholds whose supports the evidence chooses from when samples are vectors.
-VECTOR_THRESHOLDS = tuple(np.geomspace(1e-3, 0.9, 12))
 # Candidates for the evidence where the best solution is not sure, of small and large samples.
 MANY_CANDIDATES, FEW_CANDIDATES = 256, 8
 
@@ -141,35 +142,13 @@ def _solve_vector(problem: Problem, settings: Settings) -> Solution:
     """Fit vectors in closed form: one convex problem, one update."""
     models = elementary_ridge(problem, settings.ridge, settings.threshold)
     if settings.refit_support == "evidence":
-        models = _most_evident_vector(problem, settings)
+        models = most_evident_vector(problem, settings.ridge)
     elif settings.refit_support:
-        models = elementary_ridge(problem, LEAST_SQUARES, 0.0, models.components[0][0, 0] != 0)
-    history, fitted = History(), _vector_fit(problem, models)
-    history.loss.append(np.mean(problem.residuals(fitted[None]) ** 2, axis=1))
-    history.change.append(np.zeros(1))
+        models = refit_vector(problem, models)
+    fitted = fitted_vector(problem, models)
+    loss = np.mean(problem.residuals(fitted[None]) ** 2, axis=1)
+    history = History([loss], [np.zeros(1)])
     return Solution(models, fitted, history, True, Starts(1, 1, 1, np.inf, True, 0))
-
-
-def _most_evident_vector(problem: Problem, settings: Settings) -> Models:
-    """Choose the threshold whose support has the most evidence after a refit."""
-    best, lowest = None, np.inf
-    for threshold in (settings.threshold, *VECTOR_THRESHOLDS):
-        found = elementary_ridge(problem, settings.ridge, threshold)
-        used = found.components[0][0, 0] != 0
-        refitted = elementary_ridge(problem, LEAST_SQUARES, 0.0, used)
-        rss = np.sum(problem.residuals(_vector_fit(problem, refitted)[None]) ** 2)
-        left = max(problem.n_effective - int(used.sum()) - problem.nuisance.shape[1], 0.5)
-        evidence = left * np.log(rss + 1e-9 * problem.n_samples)
-        if evidence < lowest:
-            best, lowest = refitted, evidence
-    assert best is not None
-    return best
-
-
-def _vector_fit(problem: Problem, models: Models) -> Array:
-    """``<w, x_i>`` in one pass."""
-    source, w = problem.projector.source, models.coefficient() / problem.x_scale
-    return np.concatenate([source.read(rows) @ w for rows in source.slices])
 
 
 def _nothing_to_fit(problem: Problem, settings: Settings) -> Solution:

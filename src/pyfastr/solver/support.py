@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from pyfastr.solver.models import Models
 from pyfastr.solver.polish import Polished, Step, polish
-from pyfastr.solver.problem import Problem
+from pyfastr.solver.problem import SMALLEST_SHARE, Problem
 
 Array = NDArray[Any]
 
@@ -18,8 +18,6 @@ SPARSITIES, SPARSE_STEPS = (3e-7, 3e-6, 3e-5, 3e-4), 50
 WIDTHS = (0.3, 0.01)
 # Entries below this share of a model's root mean square are zero.
 ZERO = 0.01
-# Residuals below this share of the response are rounding.
-SMALLEST_SHARE = 1e-9
 
 
 def refit(problem: Problem, models: Models) -> Polished:
@@ -43,7 +41,7 @@ def most_evident(problem: Problem, candidates: Models, ridge: float) -> Models:
     masks = _masks(thinned, sparsity > 0)
     ridges = np.where(sparsity > 0, REFIT_RIDGE, ridge)
     refitted = polish(problem, thinned, [Step(ridges)] * REFIT_STEPS, masks)
-    best = int(np.argmin(_evidence(problem, refitted, masks)))
+    best = int(np.argmin(evidence(problem, refitted.rss, _n_free(masks))))
     return refitted.models.take(slice(best, best + 1))
 
 
@@ -56,11 +54,13 @@ def _masks(models: Models, thin: Array) -> list[Array]:
     return [(b > cut[:, None, None]) | ~thin[:, None, None] for b in balanced]
 
 
-def _evidence(problem: Problem, refitted: Polished, masks: list[Array]) -> Array:
-    """``(N - dof) log RSS`` of every model; smaller is better."""
-    M = len(masks)
+def evidence(problem: Problem, rss: Array, n_free: Array) -> Array:
+    """``(N - dof) log RSS`` of fits with so many free entries; smaller is better."""
+    left = problem.n_effective - n_free - problem.nuisance.shape[1]
+    return np.maximum(left, 0.5) * np.log(rss + SMALLEST_SHARE * problem.n_samples)
+
+
+def _n_free(masks: list[Array]) -> Array:
+    """Free entries of every model: a term's modes share one scale."""
     sizes = np.stack([m.sum(axis=2) for m in masks])
-    alive = sizes.all(axis=0)
-    free = np.where(alive, sizes.sum(axis=0) - M + 1, 0).sum(axis=1) + problem.nuisance.shape[1]
-    rss = refitted.rss + SMALLEST_SHARE * problem.n_samples
-    return np.maximum(problem.n_effective - free, 0.5) * np.log(rss)
+    return np.where(sizes.all(axis=0), sizes.sum(axis=0) - len(masks) + 1, 0).sum(axis=1)

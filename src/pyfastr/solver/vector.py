@@ -11,9 +11,15 @@ from numpy.typing import NDArray
 
 from pyfastr.solver.models import Models
 from pyfastr.solver.problem import ROUNDING, Problem
+from pyfastr.solver.support import evidence
 from pyfastr.solver.update import soft_threshold, solve_regularised
 
 Array = NDArray[Any]
+
+# A ridge that no fit shows, but that makes least squares unique where features outnumber samples.
+LEAST_SQUARES = 1e-8
+# Thresholds whose supports the evidence chooses from, beside all features.
+THRESHOLDS = tuple(np.geomspace(1e-3, 0.9, 12))
 
 
 def elementary_ridge(
@@ -25,6 +31,29 @@ def elementary_ridge(
     if used.any():
         solution[used] = soft_threshold(_Whitened(problem, used).ridge_solution(ridge), threshold)
     return Models([np.ones((1, 1, 1))], np.ones((1, 1))).replace(0, solution[None, None])
+
+
+def refit_vector(problem: Problem, models: Models) -> Models:
+    """Fit the non-zero entries anew by least squares."""
+    return elementary_ridge(problem, LEAST_SQUARES, 0.0, models.components[0][0, 0] != 0)
+
+
+def most_evident_vector(problem: Problem, ridge: float) -> Models:
+    """Choose the threshold whose support has the most evidence after a refit."""
+    candidates = [
+        refit_vector(problem, elementary_ridge(problem, ridge, threshold))
+        for threshold in (0.0, *THRESHOLDS)
+    ]
+    fitted = np.stack([fitted_vector(problem, models) for models in candidates])
+    rss = np.sum(problem.residuals(fitted) ** 2, axis=1)
+    n_free = np.array([np.count_nonzero(models.components[0]) for models in candidates])
+    return candidates[int(np.argmin(evidence(problem, rss, n_free)))]
+
+
+def fitted_vector(problem: Problem, models: Models) -> Array:
+    """``<w, x_i>`` in one pass."""
+    source, w = problem.projector.source, models.coefficient() / problem.x_scale
+    return np.concatenate([source.read(rows) @ w for rows in source.slices])
 
 
 class _Whitened:
