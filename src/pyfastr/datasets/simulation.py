@@ -7,7 +7,8 @@ from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from sklearn.utils import check_random_state
+
+from pyfastr.estimators.validation import as_generator
 
 Array = NDArray[Any]
 RandomState = int | np.random.RandomState | np.random.Generator | None
@@ -105,7 +106,7 @@ def make_tensor_regression(
     _check_number(sparsity, "sparsity", below=1.0)
     _check_number(noise, "noise", below=np.inf)
     real = _check_dtype(dtype)
-    rng = _as_generator(random_state)
+    rng = as_generator(random_state)
 
     W = _draw_term(rng, sizes, sparsity, real)
     for _ in range(R - 1):
@@ -134,20 +135,6 @@ def _draw_component(
     n_zeros = min(round(sparsity * size), size - 1)
     component[rng.permutation(size)[:n_zeros]] = 0.0
     return component
-
-
-def _as_generator(random_state: Any) -> np.random.Generator:
-    """Turn what scikit-learn takes as a seed into a Generator, which can draw float32."""
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    try:
-        legacy = check_random_state(random_state)
-    except ValueError as error:
-        raise ValueError(
-            f"random_state is {random_state!r}; expected an int, a numpy RandomState, "
-            "a numpy Generator or None."
-        ) from error
-    return np.random.default_rng(legacy.randint(2**32, size=4, dtype=np.uint32))
 
 
 def _check_count(value: Any, name: str) -> int:

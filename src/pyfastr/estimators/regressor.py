@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from pyfastr.estimators.coefficient import LazyCoefficient
 from pyfastr.estimators.validation import (
     LinearTensorMixin,
+    as_generator,
     check_covariates,
     check_init,
     check_tensor_and_response,
@@ -218,8 +218,7 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
             sample_weight=weights,
             covariates=Z,
         )
-        seed = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32)
-        solution = solve(problem, settings, np.random.default_rng(seed), self._report)
+        solution = solve(problem, settings, as_generator(self.random_state), self._report)
         self._set_factors(problem, solution)
         self._set_nuisance(problem, solution, y.astype(float), weights, Z)
         self._set_history(problem, solution)

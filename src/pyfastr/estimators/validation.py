@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import (
     check_array,
     check_consistent_length,
@@ -148,6 +149,20 @@ def check_init(init: Any, shape: tuple[int, ...], n_terms: int) -> list[Array]:
                 "columns that are not zero."
             )
     return arrays
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """Turn what scikit-learn takes as a seed into a Generator, which can draw float32."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    try:
+        legacy = check_random_state(random_state)
+    except ValueError as error:
+        raise ValueError(
+            f"random_state is {random_state!r}; expected an int, a numpy RandomState, "
+            "a numpy Generator or None."
+        ) from error
+    return np.random.default_rng(legacy.randint(2**32, size=4, dtype=np.uint32))
 
 
 def finite_blocks(source: Source) -> Iterator[tuple[slice, Array]]:

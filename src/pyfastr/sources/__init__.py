@@ -1,6 +1,7 @@
 """Where X lives: blocks of samples behind one small protocol."""
 
 from pyfastr.sources.base import Source, as_source, largest_entry
-from pyfastr.sources.memory import ArraySource, RoundedSource
+from pyfastr.sources.memory import ArraySource
+from pyfastr.sources.rounded import RoundedSource
 
 __all__ = ["ArraySource", "RoundedSource", "Source", "as_source", "largest_entry"]

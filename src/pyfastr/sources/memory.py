@@ -46,20 +46,3 @@ def even_slices(n_samples: int, n_blocks: float) -> tuple[slice, ...]:
     count = 1 if n_blocks <= 0.5 else 4 * ceil(n_blocks / 4)
     edges = np.linspace(0, n_samples, min(count, max(1, n_samples)) + 1).astype(int)
     return tuple(slice(int(i), int(j)) for i, j in pairwise(edges))
-
-
-class RoundedSource:
-    """A float64 source rounded to float32, one block at a time.
-
-    Products in float32 take half the time; a search for starts needs no more digits.
-    """
-
-    def __init__(self, source: Any) -> None:
-        self._source = source
-        self.shape: tuple[int, ...] = source.shape
-        self.dtype = np.dtype(np.float32)
-        self.slices: tuple[slice, ...] = source.slices
-
-    def read(self, rows: slice) -> NDArray[Any]:
-        """Return the rounded block of these samples."""
-        return self._source.read(rows).astype(np.float32)
