@@ -20,7 +20,7 @@ SAME = 0.98
 # one start or by several (measured: right in 101 of 101 fits that ended so).
 GAP_OF_ONE, GAP_OF_SEVERAL, SEVERAL = 100.0, 10.0, 2
 # So many finds of a best solution end the search even where noise hides the gap.
-MANY = 10
+MANY = 8
 # Starts of the first round by samples per degree of freedom; later rounds double up to the budget.
 # Where both are about equal many solutions fit, and the evidence wants a choice; with fewer
 # samples there is nothing to find.
