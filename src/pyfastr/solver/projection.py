@@ -32,7 +32,7 @@ ENOUGH_ROWS = 128
 MIN_KEPT_BYTES = 160 << 20
 KEPT_SHARE = 0.1
 # With more rows a pass is bound by arithmetic, and kept intermediates gain nothing.
-MAX_KEPT_ROWS = 4
+MAX_KEPT_ROWS = 2
 # Gathering a part of X costs about this many times a plain read of it.
 GATHER_COST = 4.0
 

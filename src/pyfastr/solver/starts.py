@@ -108,11 +108,17 @@ def race(
     rng: np.random.Generator,
 ) -> tuple[Models, Polished]:
     """Run one round of starts; return the survivors as the annealing left them, and polished."""
-    keep = n_starts // 2 if np.prod(problem.shape) <= SMALL_SAMPLE else max(8, n_starts // 24)
-    keep = min(n_starts, max(1, keep))
+    keep = _n_survivors(problem, n_starts)
     models = propose(problem, n_starts, n_terms, kind, rng)
     models = anneal(problem, models, keep=keep, ridge=ridge, rng=rng).astype(float)
     return models, polish(problem, models, polish_schedule(ridge))
+
+
+def _n_survivors(problem: Problem, n_starts: int) -> int:
+    """How many starts are polished: half where that is cheap, else a few."""
+    if np.prod(problem.shape) <= SMALL_SAMPLE:
+        return max(1, n_starts // 2)
+    return max(1, min(8, n_starts // 4), n_starts // 24)
 
 
 def polish_schedule(ridge: float) -> list[Step]:

@@ -1,6 +1,6 @@
 """Sweeps of updates over the modes, until the coefficients stand still."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -39,12 +39,12 @@ class History:
     change: list[Array] = field(default_factory=list)
 
 
-def batches(problem: Problem, n_models: int, bytes_per_model: float) -> Iterator[slice]:
+def batches(problem: Problem, n_models: int, bytes_per_model: float) -> list[slice]:
     """Cut a batch of models so that each part keeps to the memory limit."""
     source = problem.projector.source
     limit = max(MIN_BATCH_BYTES, BATCH_SHARE * np.prod(source.shape) * source.dtype.itemsize)
     step = max(1, int(limit // bytes_per_model))
-    yield from (slice(i, i + step) for i in range(0, n_models, step))
+    return [slice(i, i + step) for i in range(0, n_models, step)]
 
 
 def cache_parts(array: Array) -> list[slice]:
@@ -95,8 +95,10 @@ def update_mode(
     K, R, p = models.components[mode].shape
     dtype = models.scales.dtype
     solutions, fitted = [], []
-    for part in batches(problem, K, 4 * problem.n_samples * R * p * dtype.itemsize):
-        components = models.components if K == 1 else models.take(part).components
+    parts = batches(problem, K, 4 * problem.n_samples * R * p * dtype.itemsize)
+    for part in parts:
+        # A whole batch goes as it is: the projector knows components it has seen.
+        components = models.components if len(parts) == 1 else models.take(part).components
         features = features_of(problem.projector.project(components, mode), dtype)
         some = None if weights is None else weights[part]
         solution, fit = solve_mode(problem, features, ridge, threshold, some)
