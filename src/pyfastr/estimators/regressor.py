@@ -63,7 +63,7 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
         then not used.
     n_init : int or "auto", default="auto"
         Number of starts. "auto" runs rounds of more and more starts until the best solution is
-        sure (see `starts_`), has been found many times, or 1408 starts have run.
+        sure (see `starts_`), has been found many times, or 960 starts have run.
     sweep : {"cyclic", "simultaneous"}, default="cyclic"
         "cyclic" updates one mode after another, each from the newest components. "simultaneous"
         updates all from the same old ones, in one pass over X, and converges less surely.
