@@ -101,7 +101,8 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
         Whether they ended by `tol`.
     history_ : dict of ndarrays of shape (n_iter\_,)
         For each sweep "loss", the (weighted) mean squared residual on the training data, and
-        "change", the relative change of W.
+        "change", the relative change of W. Simultaneous sweeps give the loss before all but the
+        last mode are replaced.
     starts_ : Starts
         `n_starts` that ran, `n_polished` that survived the race, `n_hits` of those that reached
         this solution, `gap` (squared residuals of the next best solution over those of this one),

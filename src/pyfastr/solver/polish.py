@@ -1,8 +1,9 @@
 """Joint Levenberg-Marquardt steps on all modes of many models.
 
 Alternating updates crawl where the samples hardly outnumber the free parameters; a joint step
-does not. Its fixed points are those of the alternating update without threshold: both set the
-gradient of the squared residuals equal to the ridge of each mode times its component.
+does not. Without ridge its fixed points are those of the alternating update without threshold.
+With one they differ by less than the ridge: here the modes share a ridge, as they share the length
+of W, and there each has its own.
 """
 
 from collections.abc import Sequence
@@ -63,7 +64,7 @@ class Step:
     Attributes
     ----------
     ridge : float or ndarray of shape (K,)
-        Relative to the mean diagonal of each mode's block of J'J, as in the mode updates.
+        Relative to the mean diagonal of J'J, averaged over the modes.
     sparsity : float or ndarray of shape (K,)
         Weight of ``sum log((w / rms)^2 + width^2)``, by reweighted ridge, relative to the mean
         diagonal of J'J.

@@ -125,7 +125,11 @@ def cyclic_sweep(
 def simultaneous_sweep(
     problem: Problem, models: Models, ridge: float, threshold: float = 0.0
 ) -> tuple[Models, Array]:
-    """Update all modes from the same old components: other iterates, one pass over X."""
+    """Update all modes from the same old components: other iterates, one pass over X.
+
+    The loss is the one with the last mode new and the others old; that of the models returned
+    would take another pass.
+    """
     K, R = models.scales.shape
     dtype = models.scales.dtype
     parts, losses = [], []
