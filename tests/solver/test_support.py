@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.solver.models import Models
 from pyfastr.solver.problem import make_problem
-from pyfastr.solver.support import most_evident, refit
+from pyfastr.solver.support import hop, refit, thin
 from pyfastr.sources import ArraySource
 
 CASES = [((9, 8), 60), ((6, 5, 5), 60), ((4, 5, 3, 4), 60)]
@@ -53,7 +53,7 @@ def test_the_support_of_the_truth_has_the_most_evidence(shape, n_samples, seed):
     # Near the truth, and anywhere.
     near = [c + 0.05 * rng.normal(size=c.shape) for c in truth.components]
     candidates = Models.concatenate([Models(near, truth.scales), Models.random(3, 1, shape, rng)])
-    found = most_evident(problem, candidates, 1e-5)
+    found = thin(problem, candidates, 1e-5).best()
     assert len(found) == 1
     for component, true in zip(found.components, truth.components, strict=True):
         used = (component != 0)[0, 0]
@@ -62,3 +62,15 @@ def test_the_support_of_the_truth_has_the_most_evidence(shape, n_samples, seed):
         assert used.sum() <= np.count_nonzero(true) + 1
     cosine = np.sum(found.coefficient() * truth.coefficient()) / np.linalg.norm(found.coefficient())
     assert abs(cosine) > 0.999
+
+
+@pytest.mark.parametrize("seed", [0, 4])
+def test_hops_find_the_support_that_thinning_alone_misses(seed):
+    _, problem, truth = draw((12, 12), 24, seed)
+    rng = np.random.default_rng(0)
+    models = Models.random(32, 1, problem.shape, rng)
+    before = thin(problem, models, 1e-5)
+    after = hop(problem, models, 1e-5, rng)
+    assert after.evidence.min() < before.evidence.min()
+    for component, true in zip(after.best().components, truth.components, strict=True):
+        assert_array_equal(component[0, 0] != 0, true[0, 0] != 0)

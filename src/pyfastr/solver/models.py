@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+# Models whose coefficients have a cosine above this are the same.
+SAME = 0.98
+
 
 def unit(vectors: Array) -> tuple[Array, Array]:
     """Return vectors of unit length along the last axis, and their lengths; zero stays zero."""
@@ -109,6 +112,24 @@ def cosines(models: Models) -> Array:
     norms = np.sqrt(np.maximum(np.diag(gram), 0))
     norms = np.where(norms > 0, norms, 1)
     return gram / (norms[:, None] * norms)
+
+
+def distinct(models: Models, merit: Array) -> tuple[Array, Array]:
+    """Group models by the angle between their coefficients, the lowest merit first.
+
+    Returns the index of each group's best model, and the number of models in the group.
+    """
+    near = cosines(models) > SAME
+    left = np.ones(len(models), bool)
+    leaders, sizes = [], []
+    for i in np.argsort(merit, kind="stable"):
+        if left[i]:
+            same = left & near[i]
+            same[i] = True
+            left &= ~same
+            leaders.append(i)
+            sizes.append(int(same.sum()))
+    return np.asarray(leaders), np.asarray(sizes)
 
 
 def _contract(first: Models, second: Models, product: str) -> Array:

@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.solver.models import Models, cosines
+from pyfastr.solver.models import Models, distinct
 from pyfastr.solver.polish import Polished
 from pyfastr.solver.problem import SMALLEST_SHARE, Problem
 from pyfastr.solver.starts import Kind, race
 
 Array = NDArray[Any]
 
-# Solutions whose coefficients have a cosine above this are the same.
-SAME = 0.98
 # The best solution is sure if the next one leaves so many times its squared residuals, found by
 # one start or by several (a prototype was right in all 101 fits that ended so).
 GAP_OF_ONE, GAP_OF_SEVERAL, SEVERAL = 100.0, 10.0, 2
@@ -106,28 +104,13 @@ def search(
     for size in round_sizes(problem, n_terms, n_init):
         survivors, new = race(problem, size, n_terms, kind=kind, ridge=ridge, rng=rng)
         found = new if found is None else Polished.concatenate([found, new])
-        leaders, hits = _distinct(found)
+        leaders, hits = distinct(found.models, found.objective)
         starts = _judge(problem, found, leaders, hits, starts, size)
         report(starts)
         if starts.sure or starts.n_hits >= MANY or not found.models.scales.any():
             break
     assert found is not None
     return Found(found.take(leaders).models, survivors, starts)
-
-
-def _distinct(found: Polished) -> tuple[Array, Array]:
-    """Group solutions by the angle between their coefficients: the best of each, and its hits."""
-    near = cosines(found.models) > SAME
-    left = np.ones(len(found.rss), bool)
-    leaders, hits = [], []
-    for i in np.argsort(found.objective, kind="stable"):
-        if left[i]:
-            same = left & near[i]
-            same[i] = True
-            left &= ~same
-            leaders.append(i)
-            hits.append(int(same.sum()))
-    return np.asarray(leaders), np.asarray(hits)
 
 
 def _judge(

@@ -11,7 +11,7 @@ from pyfastr.solver.models import Models, unit
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.rounds import Found, Starts, search
 from pyfastr.solver.starts import SMALL_SAMPLE, Kind
-from pyfastr.solver.support import most_evident, refit
+from pyfastr.solver.support import hop, refit, thin
 from pyfastr.solver.sweep import History, Order, features_of, run_sweeps
 from pyfastr.solver.vector import (
     elementary_ridge,
@@ -86,7 +86,7 @@ def solve(
         tol=settings.tol,
     )
     if settings.refit_support == "evidence":
-        models = most_evident(problem, _candidates(problem, found), settings.ridge)
+        models = _most_evident(problem, found, models, settings.ridge, rng)
     elif settings.refit_support:
         models = refit(problem, models).models
     return Solution(
@@ -124,18 +124,19 @@ def _search(
     return Found(models, models, Starts(1, 1, 1, np.inf, False, 0))
 
 
-def _candidates(problem: Problem, found: Found) -> Models:
-    """Return what the evidence chooses from: the best solution if it is sure, else several.
+def _most_evident(
+    problem: Problem, found: Found, best: Models, ridge: float, rng: np.random.Generator
+) -> Models:
+    """Choose a support by its evidence: of the best model if there is no doubt, else of several.
 
     With about as many free parameters as samples, polished solutions all fit the data and have
     lost what the annealing knew, so small samples go on from there.
     """
-    best = found.solutions.take(slice(0, 1))
-    if found.starts.sure:
-        return best
+    if found.starts.sure or not found.starts.n_rounds:
+        return thin(problem, best, ridge).best()
     if np.prod(problem.shape) <= SMALL_SAMPLE:
-        return found.survivors.take(slice(0, MANY_CANDIDATES))
-    return found.solutions.take(slice(0, FEW_CANDIDATES))
+        return hop(problem, found.survivors.take(slice(0, MANY_CANDIDATES)), ridge, rng).best()
+    return thin(problem, found.solutions.take(slice(0, FEW_CANDIDATES)), ridge).best()
 
 
 def _solve_vector(problem: Problem, settings: Settings) -> Solution:

@@ -76,16 +76,11 @@ def anneal(
     """
     if len(models) >= ROUNDING_PAYS:
         problem = problem.rounded()
-    dtype = problem.projector.source.dtype
-    models = models.astype(dtype)
+    models = models.astype(problem.projector.source.dtype)
     smooth = np.zeros(len(models))
 
-    def bootstrap() -> Array:
-        return rng.standard_exponential((len(models), problem.n_samples), dtype=dtype)
-
-    hot, cold = max(HOT_RIDGE, ridge), max(COLD_RIDGE, ridge)
-    for sweep, heat in enumerate(np.geomspace(hot, cold, ANNEAL_SWEEPS)):
-        models, loss = cyclic_sweep(problem, models, float(heat), draw_weights=bootstrap)
+    for sweep, heat in enumerate(_cooling(HOT_RIDGE, COLD_RIDGE, ANNEAL_SWEEPS, ridge)):
+        models, loss = _shaken_sweep(problem, models, heat, rng)
         smooth = loss if sweep == 0 else SMOOTHING * smooth + (1 - SMOOTHING) * loss
         n_left = len(models)
         if sweep in HALVINGS:
@@ -96,6 +91,46 @@ def anneal(
             best = np.argsort(smooth, kind="stable")[:n_left]
             models, smooth = models.take(best), smooth[best]
     return models
+
+
+def shake(
+    problem: Problem,
+    models: Models,
+    *,
+    ridges: tuple[float, float],
+    n_sweeps: int,
+    ridge: float,
+    rng: np.random.Generator,
+    threshold: float = 0.0,
+) -> Models:
+    """Sweep as `anneal` does, from one ridge to another, and keep all models."""
+    rounded = problem.rounded() if len(models) >= ROUNDING_PAYS else problem
+    models = models.astype(rounded.projector.source.dtype)
+    for heat in _cooling(*ridges, n_sweeps, ridge):
+        models, _ = _shaken_sweep(rounded, models, heat, rng, threshold)
+    return models.astype(float)
+
+
+def _cooling(hot: float, cold: float, n_sweeps: int, ridge: float) -> list[float]:
+    """Ridges from hot to cold that never fall below the one that is asked for."""
+    return np.geomspace(max(hot, ridge), max(cold, ridge), n_sweeps).tolist()
+
+
+def _shaken_sweep(
+    problem: Problem,
+    models: Models,
+    ridge: float,
+    rng: np.random.Generator,
+    threshold: float = 0.0,
+) -> tuple[Models, Array]:
+    """Sweep with sample weights drawn anew from Exp(1) for every update of every model."""
+
+    def bootstrap() -> Array:
+        return rng.standard_exponential(
+            (len(models), problem.n_samples), dtype=models.scales.dtype.type
+        )
+
+    return cyclic_sweep(problem, models, ridge, threshold, draw_weights=bootstrap)
 
 
 def race(
