@@ -25,6 +25,7 @@ from pyfastr.datasets import make_tensor_regression
 from pyfastr.solver.models import Models
 from pyfastr.solver.problem import Problem, make_problem
 from pyfastr.solver.sweep import cyclic_sweep, simultaneous_sweep
+from pyfastr.solver.update import Penalty
 from pyfastr.sources import as_source, largest_entry
 
 Array = NDArray[Any]
@@ -91,7 +92,7 @@ class Sweeper:
 
     def __call__(self, n_sweeps: int = 1) -> None:
         for _ in range(n_sweeps):
-            self.models, _ = self._sweep(self.problem, self.models, RIDGE)
+            self.models, _ = self._sweep(self.problem, self.models, Penalty(RIDGE))
 
     def count_passes(self, n_sweeps: int) -> float:
         """Reads of X a sweep."""

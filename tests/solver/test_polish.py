@@ -9,6 +9,7 @@ from pyfastr.solver.models import Models, relative_change
 from pyfastr.solver.polish import Step, polish
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.sweep import cyclic_sweep
+from pyfastr.solver.update import Penalty
 from pyfastr.sources import ArraySource
 
 SHAPES = [(6, 5), (5, 4, 3), (3, 4, 2, 3)]
@@ -29,7 +30,7 @@ def test_without_ridge_a_sweep_changes_nothing_where_it_ends(shape, n_terms, wei
     weights = np.random.default_rng(1).random(100) if weighted else None
     _, problem, starts = draw(shape, n_terms=n_terms, n_samples=100, sample_weight=weights)
     found = polish(problem, starts, [Step(0.0)] * 200)
-    after, loss = cyclic_sweep(problem, found.models, 0.0)
+    after, loss = cyclic_sweep(problem, found.models, Penalty(0.0))
     assert_allclose(relative_change(after, found.models), 0, atol=1e-6)
     assert_allclose(loss, found.rss / 100, rtol=1e-6)
 
@@ -41,7 +42,7 @@ def test_a_sweep_of_the_same_ridge_changes_less_than_the_ridge_where_it_ends(sha
     # and alternating updates stop at one that the last mode prefers.
     _, problem, starts = draw(shape)
     found = polish(problem, starts, [Step(ridge)] * 100)
-    after, _ = cyclic_sweep(problem, found.models, ridge)
+    after, _ = cyclic_sweep(problem, found.models, Penalty(ridge))
     assert (relative_change(after, found.models) < ridge).all()
 
 
@@ -49,7 +50,7 @@ def test_a_sweep_of_the_same_ridge_changes_less_than_the_ridge_where_it_ends(sha
 def test_with_fewer_samples_than_entries_it_still_ends_where_a_sweep_stands_still(n_samples, shape):
     _, problem, starts = draw(shape, n_samples=n_samples)
     found = polish(problem, starts, [Step(0.1)] * 100)
-    after, _ = cyclic_sweep(problem, found.models, 0.1)
+    after, _ = cyclic_sweep(problem, found.models, Penalty(0.1))
     assert (relative_change(after, found.models) < 0.1).all()
     assert np.isfinite(found.objective).all()
 
@@ -60,11 +61,11 @@ def test_the_gradient_is_zero_where_it_ends(naive, shape):
     found = polish(problem, starts, [Step(0.0)] * 100)
     X = X - X.mean(axis=0)
     for k in range(len(starts)):
-        residual = problem.response - X.reshape(60, -1) @ found.models.coefficient(k).ravel()
+        residual = problem.response[0] - X.reshape(60, -1) @ found.models.coefficient(k).ravel()
         assert_allclose(found.rss[k], residual @ residual, rtol=1e-10)
         for mode in range(len(shape)):
             P = naive.project(X, [c[k : k + 1] for c in found.models.components], mode)[0, 0]
-            size = np.linalg.norm(P.T @ problem.response)
+            size = np.linalg.norm(P.T @ problem.response[0])
             assert_allclose(P.T @ residual, 0, atol=1e-6 * size)
 
 
@@ -89,9 +90,9 @@ def test_masked_entries_stay_zero_and_the_others_are_fitted(naive, shape):
     for mode, (component, mask) in enumerate(zip(found.models.components, masks, strict=True)):
         assert_array_equal(component[~mask], 0)
         for k in range(4):
-            residual = problem.response - X.reshape(60, -1) @ found.models.coefficient(k).ravel()
+            residual = problem.response[0] - X.reshape(60, -1) @ found.models.coefficient(k).ravel()
             P = naive.project(X, [c[k : k + 1] for c in found.models.components], mode)[0, 0]
-            size = np.linalg.norm(P.T @ problem.response)
+            size = np.linalg.norm(P.T @ problem.response[0])
             assert_allclose((P.T @ residual)[mask[k, 0]], 0, atol=1e-6 * size)
 
 

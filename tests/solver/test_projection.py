@@ -9,6 +9,7 @@ from pyfastr.solver.models import Models
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.projection import Projector, khatri_rao, project_own
 from pyfastr.solver.sweep import cyclic_sweep, simultaneous_sweep
+from pyfastr.solver.update import Penalty
 from pyfastr.sources import ArraySource
 
 SHAPES = [(6, 5), (4, 3, 5), (3, 2, 4, 3), (2, 3, 2, 3, 2)]
@@ -190,7 +191,7 @@ def test_one_model_reads_x_m_over_m_minus_1_times_a_sweep(shape, expected, n_ter
     models = Models.random(1, n_terms, shape, np.random.default_rng(1))
     # 12 is a multiple of M - 1 for all of these.
     for _ in range(12):
-        models, _ = cyclic_sweep(problem, models, ridge=0.1)
+        models, _ = cyclic_sweep(problem, models, Penalty(0.1))
     assert source.passes == 12 * expected
     assert problem.projector.passes == source.passes
 
@@ -201,7 +202,7 @@ def test_a_simultaneous_sweep_reads_x_once(shape, n_models):
     source, problem = counted_problem(shape)
     models = Models.random(n_models, 1, shape, np.random.default_rng(1))
     for _ in range(5):
-        models, _ = simultaneous_sweep(problem, models, ridge=0.1)
+        models, _ = simultaneous_sweep(problem, models, Penalty(0.1))
     assert source.passes == problem.projector.passes == 5
 
 
@@ -210,5 +211,5 @@ def test_many_models_read_x_at_most_once_an_update(shape):
     source, problem = counted_problem(shape)
     models = Models.random(50, 1, shape, np.random.default_rng(1))
     for _ in range(4):
-        models, _ = cyclic_sweep(problem, models, ridge=0.1)
+        models, _ = cyclic_sweep(problem, models, Penalty(0.1))
     assert source.passes <= 4 * len(shape)

@@ -8,6 +8,7 @@ from pyfastr.solver import sweep
 from pyfastr.solver.models import Models, unit
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.sweep import cyclic_sweep, run_sweeps, simultaneous_sweep
+from pyfastr.solver.update import Penalty
 from pyfastr.sources import ArraySource
 
 # Every mode but the first shorter than 6 samples; the first longer than 6, shorter than 40.
@@ -40,14 +41,14 @@ def problem_of(X, y, *, block_bytes=1 << 20, **options):
 
 def in_units(problem, models):
     """The models with scales in the units of X and y."""
-    scales = models.scales * problem.y_scale / problem.x_scale
+    scales = models.scales * problem.y_scale[0] / problem.x_scale
     return Models(models.components, scales)
 
 
 def swept(problem, models, n_sweeps=N_SWEEPS, one_sweep=cyclic_sweep, **options):
     """The models after some sweeps, in the units of X and y, and the last loss."""
     for _ in range(n_sweeps):
-        models, loss = one_sweep(problem, models, RIDGE, THRESHOLD, **options)
+        models, loss = one_sweep(problem, models, Penalty(RIDGE, THRESHOLD), **options)
     return in_units(problem, models), loss
 
 
@@ -203,14 +204,14 @@ def test_the_loss_is_the_weighted_mean_of_squared_residuals(shape, weighted, fit
         if fit_intercept:
             left -= np.average(left, weights=weights)
         expected = np.average(left**2, weights=weights)
-        assert_allclose(loss[k] * problem.y_scale**2, expected, rtol=1e-10)
+        assert_allclose(loss[k] * problem.y_scale[0] ** 2, expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("order", ["cyclic", "simultaneous"])
 def test_sweeps_end_one_model_at_a_time_when_its_change_is_small(order):
     X, y, starts = draw((8, 3, 5), 40, 1, n_models=6)
     problem = problem_of(X, y)
-    options = {"ridge": 1.0, "threshold": 0.0, "order": order, "tol": 1e-3, "max_iter": 500}
+    options = {"penalty": Penalty(1.0), "order": order, "tol": 1e-3, "max_iter": 500}
     found, history, converged = run_sweeps(problem, starts, **options)
     assert converged.all()
     change, loss = np.array(history.change), np.array(history.loss)
@@ -227,9 +228,7 @@ def test_sweeps_end_one_model_at_a_time_when_its_change_is_small(order):
 
 def test_the_loss_of_cyclic_sweeps_without_ridge_never_rises():
     X, y, starts = draw((8, 3, 5), 60, 2, n_models=5)
-    _, history, _ = run_sweeps(
-        problem_of(X, y), starts, ridge=0.0, threshold=0.0, tol=0.0, max_iter=30
-    )
+    _, history, _ = run_sweeps(problem_of(X, y), starts, Penalty(0.0), tol=0.0, max_iter=30)
     loss = np.array(history.loss)
     assert (np.diff(loss, axis=0) <= 1e-12).all()
 
@@ -237,7 +236,7 @@ def test_the_loss_of_cyclic_sweeps_without_ridge_never_rises():
 def test_running_out_of_sweeps_is_not_convergence():
     X, y, starts = draw((8, 3, 5), 40, 1, n_models=3)
     _, history, converged = run_sweeps(
-        problem_of(X, y), starts, ridge=1e-3, threshold=0.0, tol=1e-12, max_iter=2
+        problem_of(X, y), starts, Penalty(1e-3), tol=1e-12, max_iter=2
     )
     assert len(history.loss) == 2
     assert_array_equal(converged, False)
@@ -248,6 +247,6 @@ def test_running_out_of_sweeps_is_not_convergence():
 def test_sweeps_end_even_if_no_change_is_tolerated(shape, dtype):
     X, y, starts = draw(shape, 60, n_models=3)
     found = run_sweeps(
-        problem_of(X.astype(dtype), y), starts, ridge=0.1, threshold=0.1, tol=0.0, max_iter=500
+        problem_of(X.astype(dtype), y), starts, Penalty(0.1, 0.1), tol=0.0, max_iter=500
     )
     assert found[2].all()

@@ -20,7 +20,7 @@ def found_coefficient(X, y, ridge, threshold, used=None, block_bytes=100, **opti
     source = ArraySource(X, block_bytes=block_bytes)
     problem = make_problem(source, y, x_scale=float(np.abs(X).max()), **options)
     models = elementary_ridge(problem, ridge, threshold, used)
-    return models.coefficient() * problem.y_scale / problem.x_scale
+    return models.coefficient() * problem.y_scale[0] / problem.x_scale
 
 
 def closed_form(X, y, ridge, threshold):

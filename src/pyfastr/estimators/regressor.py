@@ -305,14 +305,15 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
         """Read factors and scales off the solution, in the user's units and type."""
         dtype = problem.projector.source.dtype
         models = solution.models
-        scales = models.scales[0] * (problem.y_scale / problem.x_scale)
+        scales = models.scales[0] * (problem.y_scale[0] / problem.x_scale)
         order = np.argsort(-scales, kind="stable")
         with np.errstate(over="ignore"):
             typed = scales[order].astype(dtype)
         if not np.isfinite(typed).all():
             raise ValueError(
-                f"The coefficient is of size {scales.max():.3g}, which {dtype} cannot hold: X is "
-                f"of size {problem.x_scale:.3g} and y of size {problem.y_scale:.3g}. Rescale one."
+                f"The coefficient is of size {scales.max():.3g}, which {dtype} cannot hold: X "
+                f"is of size {problem.x_scale:.3g} and y of size {problem.y_scale[0]:.3g}. "
+                "Rescale one."
             )
         self.factors_ = [
             np.ascontiguousarray(c[0][order].T.astype(dtype, copy=False)) for c in models.components
@@ -330,7 +331,7 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
         found = np.zeros(0)
         if columns:
             root = np.ones(len(y)) if weights is None else np.sqrt(weights)
-            left = y - solution.fitted * problem.y_scale
+            left = y - solution.fitted * problem.y_scale[0]
             found = _least_squares(np.hstack(columns) * root[:, None], left * root)
         self.intercept_ = float(found[0]) if self.fit_intercept else 0.0
         if Z is not None:
@@ -344,7 +345,7 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
         loss = np.array([row[0] for row in history.loss])
         # The square of a huge y is infinite, and nothing else suffers from it.
         with np.errstate(over="ignore"):
-            loss = np.square(np.sqrt(loss) * problem.y_scale)
+            loss = np.square(np.sqrt(loss) * problem.y_scale[0])
         self.history_ = {
             "loss": loss,
             "change": np.array([row[0] for row in history.change]),

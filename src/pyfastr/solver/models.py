@@ -31,10 +31,17 @@ class Models:
     components : list of M arrays of shape (K, R, p_m)
         Of unit length, or zero. Replaced when they change, never written to.
     scales : ndarray of shape (K, R)
+    task : ndarray of shape (K,)
+        Which of the problem's responses and weights each model is fitted to; all 0 by default.
     """
 
     components: list[Array]
     scales: Array
+    task: Array = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.task is None:
+            self.task = np.zeros(len(self.scales), int)
 
     @classmethod
     def random(
@@ -48,7 +55,11 @@ class Models:
     def concatenate(cls, parts: "Sequence[Models]") -> Self:
         """Join batches of models."""
         columns = zip(*(part.components for part in parts), strict=True)
-        return cls([np.concatenate(c) for c in columns], np.concatenate([p.scales for p in parts]))
+        return cls(
+            [np.concatenate(c) for c in columns],
+            np.concatenate([p.scales for p in parts]),
+            np.concatenate([p.task for p in parts]),
+        )
 
     def __len__(self) -> int:
         return len(self.scales)
@@ -65,18 +76,18 @@ class Models:
 
     def take(self, which: Array | slice) -> "Models":
         """Return some of the models."""
-        return Models([c[which] for c in self.components], self.scales[which])
+        return Models([c[which] for c in self.components], self.scales[which], self.task[which])
 
     def astype(self, dtype: Any) -> "Models":
         """Return the models with components of another type."""
         components = [c.astype(dtype, copy=False) for c in self.components]
-        return Models(components, self.scales.astype(dtype, copy=False))
+        return Models(components, self.scales.astype(dtype, copy=False), self.task)
 
     def replace(self, mode: int, solution: Array) -> "Models":
         """Return the models with the ridge solution ``(K, R, p_mode)`` as that mode's component."""
         components = list(self.components)
         components[mode], scales = unit(solution)
-        return Models(components, scales)
+        return Models(components, scales, self.task)
 
     def coefficient(self, which: int = 0) -> Array:
         """Build one model's coefficient array of shape ``(p1, ..., pM)``."""
@@ -86,6 +97,16 @@ class Models:
                 self.n_terms, *[1] * (total.ndim - 1), -1
             )
         return total.sum(axis=0)
+
+
+def put(models: Models, which: Array, new: Models) -> Models:
+    """Return the models with some of them replaced."""
+    components = [c.copy() for c in models.components]
+    scales, task = models.scales.copy(), models.task.copy()
+    for component, other in zip(components, new.components, strict=True):
+        component[which] = other
+    scales[which], task[which] = new.scales, new.task
+    return Models(components, scales, task)
 
 
 def inner_products(first: Models, second: Models) -> Array:
@@ -119,7 +140,7 @@ def distinct(models: Models, merit: Array) -> tuple[Array, Array]:
 
     Returns the index of each group's best model, and the number of models in the group.
     """
-    near = cosines(models) > SAME
+    near = (cosines(models) > SAME) & (models.task[:, None] == models.task)
     left = np.ones(len(models), bool)
     leaders, sizes = [], []
     for i in np.argsort(merit, kind="stable"):

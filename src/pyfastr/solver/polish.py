@@ -115,7 +115,7 @@ class _Batch:
     """Parameters of K models as rows ``theta``: the modes' components of balanced length."""
 
     def __init__(self, problem: Problem, models: Models, masks: list[Array] | None) -> None:
-        self.problem = problem
+        self.problem, self.task = problem, models.task
         self.shapes = [c.shape[1:] for c in models.components]
         self.blocks = _blocks(self.shapes)
         length = np.abs(models.scales) ** (1 / len(self.shapes))
@@ -164,8 +164,9 @@ class _Batch:
         features = [features_of(p, float) for p in projections]
         first = components[0].reshape(len(theta), -1)
         fitted = (features[0] @ first[:, :, None])[..., 0]
-        J, r = np.concatenate(features, axis=2), self.problem.response[None] - fitted
-        J, r = self.problem.whiten(J, r, None)
+        J = np.concatenate(features, axis=2)
+        r = self.problem.of(self.problem.response, self.task) - fitted
+        J, r = self.problem.whiten(J, r, self.task)
         return (J if self.mask is None else J * self.mask[:, None, :]), r
 
     def _penalty(self, theta: Array, J: Array, now: Step) -> Array:
@@ -201,7 +202,7 @@ class _Batch:
 
     def _models(self, theta: Array) -> Models:
         components, lengths = zip(*(unit(c) for c in self._split(theta)), strict=True)
-        return Models(list(components), np.prod(lengths, axis=0))
+        return Models(list(components), np.prod(lengths, axis=0), self.task)
 
 
 def _solve_diagonal_plus_gram(J: Array, diagonal: Array, rhs: Array) -> Array:

@@ -1,4 +1,4 @@
-"""What is fitted: X, the response, sample weights and unpenalised covariates."""
+"""What is fitted: X, and tasks of a response, sample weights and unpenalised covariates each."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.solver.logistic import log_loss, profiled_offset
 from pyfastr.solver.projection import Projector
 from pyfastr.sources import RoundedSource, Source
 
@@ -21,20 +22,29 @@ ROUNDING = 32
 
 @dataclass
 class Problem:
-    """A weighted least-squares problem in units in which X and y are of order one.
+    """T weighted regressions on the same X, in units in which X and y are of order one.
+
+    Folds, permuted responses and resampled data are tasks: other responses or other weights of
+    the same samples. A model belongs to the task whose number it carries.
 
     Attributes
     ----------
     projector : Projector
         Projections of ``X / x_scale``.
-    response : ndarray of shape (n_samples,)
+    response : ndarray of shape (T, n_samples)
         ``(y - its fit by the nuisance) / y_scale``.
-    nuisance : ndarray of shape (n_samples, q)
-        Orthonormal (in the sample weights) basis of intercept and covariates. What it explains
-        is taken out of the projections, which equals fitting it without penalty in every update.
-    weights : ndarray of shape (n_samples,) or None
+    nuisance : ndarray of shape (T, n_samples, q)
+        Orthonormal (in the sample weights) basis of intercept and covariates; columns beyond
+        their rank are zero. What it explains is taken out of the projections, which equals
+        fitting it without penalty in every update.
+    weights : ndarray of shape (T, n_samples) or None
         Of mean 1; None where all are equal.
-    x_scale, y_scale : float
+    x_scale : float
+        A power of two, so that dividing by it rounds nothing.
+    y_scale : ndarray of shape (T,)
+    labels : ndarray of shape (T, n_samples) or None
+        Of -1 and 1 where sweeps lower the logistic loss; the response is then the labels without
+        nuisance, from which the search for starts works by least squares.
     """
 
     projector: Projector
@@ -42,12 +52,18 @@ class Problem:
     nuisance: Array
     weights: Array | None
     x_scale: float
-    y_scale: float
+    y_scale: Array
+    labels: Array | None = None
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks."""
+        return len(self.response)
 
     @property
     def n_samples(self) -> int:
         """Number of samples."""
-        return len(self.response)
+        return self.response.shape[1]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -55,16 +71,39 @@ class Problem:
         return self.projector.shape
 
     @property
-    def n_effective(self) -> int:
-        """Number of samples with a positive weight."""
-        return self.n_samples if self.weights is None else int(np.count_nonzero(self.weights))
+    def n_effective(self) -> Array:
+        """Number of samples with a positive weight in each task."""
+        if self.weights is None:
+            return np.full(self.n_tasks, self.n_samples)
+        return np.count_nonzero(self.weights, axis=1)
 
-    def degrees_of_freedom(self, n_terms: int) -> int:
+    @property
+    def n_nuisance(self) -> Array:
+        """Rank of intercept and covariates in each task."""
+        return np.count_nonzero(self.nuisance.any(axis=1), axis=1)
+
+    def degrees_of_freedom(self, n_terms: int) -> Array:
         """Free parameters of a sum of unit-rank terms, and of intercept and covariates."""
-        return n_terms * (sum(self.shape) - len(self.shape) + 1) + self.nuisance.shape[1]
+        return n_terms * (sum(self.shape) - len(self.shape) + 1) + self.n_nuisance
+
+    def task(self, which: int) -> "Problem":
+        """Return the problem of one task."""
+        part = slice(which, which + 1)
+        return replace(
+            self,
+            response=self.response[part],
+            nuisance=self.nuisance[part],
+            weights=None if self.weights is None else self.weights[part],
+            y_scale=self.y_scale[part],
+            labels=None if self.labels is None else self.labels[part],
+        )
+
+    def of(self, values: Array, task: Array) -> Array:
+        """Return each model's row of an array with one row a task, shared where there is one."""
+        return values if len(values) == 1 else values[task]
 
     def whiten(
-        self, features: Array, response: Array, weights: Array | None
+        self, features: Array, response: Array, task: Array, weights: Array | None = None
     ) -> tuple[Array, Array]:
         """Take the nuisance out of features ``(K, N, q)`` and response ``(K or 1, N)``, and weigh.
 
@@ -74,36 +113,49 @@ class Problem:
         ----------
         features : ndarray of shape (K, n_samples, q)
         response : ndarray of shape (K or 1, n_samples)
-        weights : ndarray of shape (K, n_samples) or None
-            Weights of each model in place of the problem's.
+        task : ndarray of shape (K,)
+        weights : ndarray of shape (K, n_samples), optional
+            Weights of each model, times the task's.
         """
-        g = self._weights(weights)
+        g = self.weights_of(task, weights)
         dtype = features.dtype
-        C = self.nuisance.astype(dtype, copy=False)
-        if C.shape[1]:
-            fit = self._nuisance_fit(C, features, g)
+        C = self.of(self.nuisance, task).astype(dtype, copy=False)
+        root = None if g is None else np.sqrt(g).astype(dtype, copy=False)
+        size = None
+        if C.shape[2]:
+            fit = _nuisance_fit(C, features, g)
             explained = C @ fit
             # In place: the temporaries of a batch cost more than its arithmetic.
             features = np.subtract(features, explained, out=explained)
+            size = _sum_of_squares(fit)
+            response = response - (C @ _nuisance_fit(C, response[:, :, None], g))[..., 0]
+        if root is not None:
+            out = features if C.shape[2] else np.empty_like(features)
+            features = np.multiply(features, root[:, :, None], out=out)
+            response = response * root
+        if size is not None:
             # Where X does not vary beside the nuisance, what is left is rounding: no feature.
-            rounding = (ROUNDING * np.finfo(dtype).eps) ** 2 * _sum_of_squares(fit)
+            rounding = (ROUNDING * np.finfo(dtype).eps) ** 2 * size
             features[_sum_of_squares(features) <= rounding] = 0
-            response = response - (C @ self._nuisance_fit(C, response[:, :, None], g))[..., 0]
-        if g is None:
-            return features, response
-        root = np.sqrt(g).astype(dtype, copy=False)
-        out = features if C.shape[1] else np.empty_like(features)
-        return np.multiply(features, root[:, :, None], out=out), response * root
+        return features, response
 
-    def residuals(self, fitted: Array) -> Array:
+    def residuals(self, fitted: Array, task: Array) -> Array:
         """Weighted residuals ``(K, N)`` of fits given without intercept and covariates."""
         dtype = fitted.dtype
-        left = self.response.astype(dtype, copy=False) - fitted
-        C = self.nuisance.astype(dtype, copy=False)
-        g = self._weights(None)
-        if C.shape[1]:
-            left = left - (C @ self._nuisance_fit(C, left[:, :, None], g))[..., 0]
+        left = self.of(self.response, task).astype(dtype, copy=False) - fitted
+        C = self.of(self.nuisance, task).astype(dtype, copy=False)
+        g = self.weights_of(task, None)
+        if C.shape[2]:
+            left = left - (C @ _nuisance_fit(C, left[:, :, None], g))[..., 0]
         return left if g is None else left * np.sqrt(g).astype(dtype, copy=False)
+
+    def loss(self, fitted: Array, task: Array) -> Array:
+        """Weighted mean of squared residuals, or of the logistic loss, of each model."""
+        if self.labels is None:
+            return np.mean(self.residuals(fitted, task) ** 2, axis=1)
+        labels, g = self.of(self.labels, task), self.weights_of(task, None)
+        C = self.of(self.nuisance, task)
+        return log_loss(labels, fitted + profiled_offset(labels, fitted, C, g), g)
 
     def rounded(self) -> "Problem":
         """Return the same problem with X in float32, if that can hold it."""
@@ -113,17 +165,23 @@ class Problem:
             return self
         return replace(self, projector=Projector(RoundedSource(source), self.x_scale))
 
-    def _weights(self, weights: Array | None) -> Array | None:
-        if weights is not None:
-            return weights if self.weights is None else weights * self.weights
-        return None if self.weights is None else self.weights[None]
+    def weights_of(self, task: Array, weights: Array | None) -> Array | None:
+        """Return the weights of models' tasks, times the models' own."""
+        if self.weights is None:
+            return weights
+        own = self.of(self.weights, task)
+        return own if weights is None else own * weights
 
-    def _nuisance_fit(self, C: Array, features: Array, g: Array | None) -> Array:
-        """Coefficients ``(C'GC)^-1 C'G features`` of the nuisance columns."""
-        if g is None:
-            return C.T @ features  # C is orthonormal
-        weighted = (g[:, :, None] * C).astype(C.dtype, copy=False).transpose(0, 2, 1)
-        return np.linalg.solve(weighted @ C, weighted @ features)
+
+def _nuisance_fit(C: Array, features: Array, g: Array | None) -> Array:
+    """Coefficients ``(C'GC)^-1 C'G features`` of the nuisance columns ``(K or 1, N, q)``."""
+    if g is None:
+        return C.transpose(0, 2, 1) @ features  # C is orthonormal
+    weighted = (g[:, :, None] * C).astype(C.dtype, copy=False).transpose(0, 2, 1)
+    gram = weighted @ C
+    diagonal = np.arange(C.shape[2])
+    gram[:, diagonal, diagonal] += gram[:, diagonal, diagonal] == 0
+    return np.linalg.solve(gram, weighted @ features)
 
 
 def _sum_of_squares(arrays: Array) -> Array:
@@ -140,41 +198,83 @@ def make_problem(
     fit_intercept: bool,
     sample_weight: Array | None = None,
     covariates: Array | None = None,
+    logistic: bool = False,
 ) -> Problem:
-    """Scale the response and orthonormalise intercept and covariates; X is left alone."""
-    weights = None
-    if sample_weight is not None and np.ptp(sample_weight) > 0:
-        weights = sample_weight / sample_weight.mean()
+    """Scale the responses and orthonormalise intercept and covariates; X is left alone.
+
+    Parameters
+    ----------
+    source : Source
+    y : ndarray of shape (n_samples,) or (T, n_samples)
+        Labels -1 and 1 if `logistic`.
+    x_scale : float
+        Size of the largest entry of X.
+    fit_intercept : bool
+    sample_weight : ndarray of shape (n_samples,) or (T, n_samples), optional
+        One row for all tasks, or one for each.
+    covariates : ndarray of shape (n_samples, n_covariates), optional
+    logistic : bool
+    """
+    y, weights = np.atleast_2d(y), None
+    if sample_weight is not None:
+        weights = np.atleast_2d(sample_weight)
+        n_tasks = max(len(y), len(weights))
+        y, weights = (np.broadcast_to(a, (n_tasks, y.shape[1])) for a in (y, weights))
         y = np.where(weights > 0, y, 0.0)
-    nuisance = _nuisance_basis(len(y), weights, fit_intercept, covariates)
-    x_scale = x_scale if x_scale > 0 else 1.0
-    largest = float(np.abs(y).max(initial=0.0)) or 1.0
-    problem = Problem(Projector(source, x_scale), y / largest, nuisance, weights, x_scale, 1.0)
-    centred = problem.residuals(np.zeros((1, len(y))))[0]
-    # Rounding leaves a constant response not quite constant: below precision it is noise.
-    spread = float(np.sqrt(np.mean(centred**2)))
-    if spread < 8 * np.finfo(float).eps:
-        spread = 1.0
-        problem.response = np.zeros(len(y))
-    else:
-        root = 1.0 if weights is None else np.sqrt(np.where(weights > 0, weights, 1))
-        problem.response = centred / root / spread
-    problem.y_scale = largest * spread
+        weights = weights / weights.mean(axis=1, keepdims=True) if np.ptp(weights) > 0 else None
+    x_scale = 2.0 ** np.floor(np.log2(x_scale)) if x_scale > 0 else 1.0
+    nuisance = _nuisance_bases(y.shape, weights, fit_intercept, covariates)
+    largest = np.abs(y).max(axis=1, initial=0.0)
+    largest = np.where(largest > 0, largest, 1.0)
+    problem = Problem(
+        Projector(source, x_scale), y / largest[:, None], nuisance, weights, x_scale, largest
+    )
+    _centre(problem)
+    if logistic:
+        problem.response = problem.response * problem.y_scale[:, None]
+        problem.y_scale = np.ones(len(y))
+        problem.labels = y
     return problem
 
 
-def _nuisance_basis(
-    n_samples: int, weights: Array | None, fit_intercept: bool, covariates: Array | None
+def _centre(problem: Problem) -> None:
+    """Take the nuisance out of the response and give what is left a mean square of one."""
+    tasks = np.arange(problem.n_tasks)
+    centred = problem.residuals(np.zeros_like(problem.response), tasks)
+    spread = np.sqrt(np.mean(centred**2, axis=1))
+    # Rounding leaves a constant response not quite constant: below precision it is noise.
+    varies = spread >= 8 * np.finfo(float).eps
+    spread = np.where(varies, spread, 1.0)
+    if problem.weights is not None:
+        centred = centred / np.sqrt(np.where(problem.weights > 0, problem.weights, 1))
+    problem.response = np.where(varies[:, None], centred / spread[:, None], 0.0)
+    problem.y_scale = problem.y_scale * spread
+
+
+def _nuisance_bases(
+    shape: tuple[int, int],
+    weights: Array | None,
+    fit_intercept: bool,
+    covariates: Array | None,
 ) -> Array:
-    """Orthonormal columns, in the weights, that span intercept and covariates."""
+    """Orthonormal columns, in the weights of each task, that span intercept and covariates."""
+    n_tasks, n_samples = shape
     columns = [np.ones((n_samples, 1))] if fit_intercept else []
     if covariates is not None:
         size = np.abs(covariates).max(axis=0, initial=0.0)
         columns.append(covariates / np.where(size > 0, size, 1))
     if not columns:
-        return np.empty((n_samples, 0))
-    root = np.ones(n_samples) if weights is None else np.sqrt(weights)
+        return np.empty((n_tasks, n_samples, 0))
     C = np.hstack(columns)
+    if weights is None:
+        return np.broadcast_to(_orthonormal(C, np.ones(n_samples)), (n_tasks, *C.shape))
+    return np.stack([_orthonormal(C, np.sqrt(g)) for g in weights])
+
+
+def _orthonormal(C: Array, root: Array) -> Array:
+    """Combine columns into ones that are orthonormal in the weights; zero beyond their rank."""
     _, s, Vt = np.linalg.svd(C * root[:, None], full_matrices=False)
-    rank = int(np.sum(s > s.max(initial=0.0) * n_samples * np.finfo(float).eps))
-    return C @ (Vt[:rank].T / s[:rank])
+    kept = s > s.max(initial=0.0) * len(C) * np.finfo(float).eps
+    basis = C @ (Vt.T / np.where(kept, s, 1))
+    basis[:, ~kept] = 0
+    return basis

@@ -74,16 +74,18 @@ class Found:
     starts: Starts
 
 
-def round_sizes(problem: Problem, n_terms: int, n_init: int | str) -> Iterator[int]:
-    """Yield the number of starts of each round."""
+def round_sizes(
+    problem: Problem, n_terms: int, n_init: int | str, budget: int = BUDGET
+) -> Iterator[int]:
+    """Yield the number of starts of each round, for every task."""
     if n_init != "auto":
         yield int(n_init)
         return
-    ratio = problem.n_effective / problem.degrees_of_freedom(n_terms)
+    ratio = np.min(problem.n_effective / problem.degrees_of_freedom(n_terms))
     size = next(first for least, first in FIRST_ROUND if ratio >= least)
     total = 0
-    while total < BUDGET:
-        yield min(size, BUDGET - total)
+    while total < budget:
+        yield min(size, budget - total)
         total += size
         size *= 2
 
@@ -96,33 +98,60 @@ def search(
     n_init: int | str,
     ridge: float,
     rng: np.random.Generator,
+    budget: int = BUDGET,
     report: Callable[[Starts], None] = lambda starts: None,
-) -> Found:
-    """Run rounds of starts until the best solution is sure, or was found often enough."""
-    found: Polished | None = None
-    starts = Starts(0, 0, 0, np.inf, False, 0)
-    for size in round_sizes(problem, n_terms, n_init):
-        survivors, new = race(problem, size, n_terms, kind=kind, ridge=ridge, rng=rng)
-        found = new if found is None else Polished.concatenate([found, new])
-        leaders, hits = distinct(found.models, found.objective)
-        starts = _judge(problem, found, leaders, hits, starts, size)
-        report(starts)
-        if starts.sure or starts.n_hits >= MANY or not found.models.scales.any():
+) -> list[Found]:
+    """Run rounds of starts until every task's best solution is sure, or was found often enough."""
+    open_tasks = np.arange(problem.n_tasks)
+    state = [_Searched() for _ in open_tasks]
+    for size in round_sizes(problem, n_terms, n_init, budget):
+        survivors, new = race(
+            problem, size, n_terms, kind=kind, ridge=ridge, rng=rng, tasks=open_tasks
+        )
+        for t in open_tasks:
+            own = survivors.task == t
+            state[t].add(problem.task(t), survivors.take(own), new.take(own), size)
+            report(state[t].starts)
+        open_tasks = np.array([t for t in open_tasks if not state[t].done], int)
+        if not len(open_tasks):
             break
-    assert found is not None
-    return Found(found.take(leaders).models, survivors, starts)
+    return [s.found() for s in state]
+
+
+class _Searched:
+    """What the rounds of one task have found so far."""
+
+    def __init__(self) -> None:
+        self.starts = Starts(0, 0, 0, np.inf, False, 0)
+        self.polished: Polished | None = None
+        self.done = False
+
+    def add(self, problem: Problem, survivors: Models, new: Polished, size: int) -> None:
+        """Take in a round."""
+        known = self.polished
+        self.survivors = survivors
+        self.polished = new if known is None else Polished.concatenate([known, new])
+        self.leaders, hits = distinct(self.polished.models, self.polished.objective)
+        self.starts = _judge(problem, self.polished, self.leaders, hits, self.starts, size)
+        nothing = not self.polished.models.scales.any()
+        self.done = self.starts.sure or self.starts.n_hits >= MANY or nothing
+
+    def found(self) -> Found:
+        """Return the distinct solutions and the last survivors."""
+        assert self.polished is not None
+        return Found(self.polished.take(self.leaders).models, self.survivors, self.starts)
 
 
 def _judge(
     problem: Problem, found: Polished, leaders: Array, hits: Array, before: Starts, size: int
 ) -> Starts:
-    """Say how sure the best solution is."""
+    """Say how sure the best solution of a task is."""
     rss = found.rss[leaders] + SMALLEST_SHARE * problem.n_samples
     gap = float(rss[1:].min() / rss[0]) if len(rss) > 1 else np.inf
     n_hits = int(hits[0])
     large_gap = gap >= (GAP_OF_SEVERAL if n_hits >= SEVERAL else GAP_OF_ONE)
     # Where any data could be fitted exactly, a good fit says nothing.
-    determined = problem.n_effective > problem.degrees_of_freedom(found.models.n_terms)
+    determined = problem.n_effective[0] > problem.degrees_of_freedom(found.models.n_terms)[0]
     sure = large_gap and determined and len(found.rss) > 1
     return Starts(
         before.n_starts + size, len(found.rss), n_hits, gap, bool(sure), before.n_rounds + 1

@@ -13,6 +13,7 @@ from pyfastr.solver.rounds import Found, Starts, search
 from pyfastr.solver.starts import SMALL_SAMPLE, Kind
 from pyfastr.solver.support import hop, refit, thin
 from pyfastr.solver.sweep import History, Order, features_of, run_sweeps
+from pyfastr.solver.update import Penalty
 from pyfastr.solver.vector import (
     elementary_ridge,
     fitted_vector,
@@ -79,8 +80,7 @@ def solve(
     models, history, converged = run_sweeps(
         problem,
         found.solutions.take(slice(0, 1)),
-        ridge=settings.ridge,
-        threshold=settings.threshold,
+        Penalty(settings.ridge, settings.threshold),
         order=settings.order,
         max_iter=settings.max_iter,
         tol=settings.tol,
@@ -118,7 +118,7 @@ def _search(
             ridge=settings.ridge,
             rng=rng,
             report=report,
-        )
+        )[0]
     components = [unit(np.asarray(a, float).T[None])[0] for a in settings.init]
     models = Models(components, np.ones((1, settings.n_terms)))
     return Found(models, models, Starts(1, 1, 1, np.inf, False, 0))
@@ -147,7 +147,7 @@ def _solve_vector(problem: Problem, settings: Settings) -> Solution:
     elif settings.refit_support:
         models = refit_vector(problem, models)
     fitted = fitted_vector(problem, models)
-    loss = np.mean(problem.residuals(fitted[None]) ** 2, axis=1)
+    loss = problem.loss(fitted[None], models.task)
     history = History([loss], [np.zeros(1)])
     return Solution(models, fitted, history, True, Starts(1, 1, 1, np.inf, True, 0))
 

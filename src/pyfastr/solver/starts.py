@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.solver.contraction import project_own
-from pyfastr.solver.models import Models, unit
+from pyfastr.solver.models import Models, put, unit
 from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.sweep import batches, cyclic_sweep
+from pyfastr.solver.update import Penalty
 
 Array = NDArray[Any]
 Kind = Literal["mixed", "spectral", "random"]
@@ -30,15 +31,22 @@ SMALL_SAMPLE = 1000
 
 
 def propose(
-    problem: Problem, n_models: int, n_terms: int, kind: Kind, rng: np.random.Generator
+    problem: Problem,
+    n_models: int,
+    n_terms: int,
+    kind: Kind,
+    rng: np.random.Generator,
+    tasks: Array | None = None,
 ) -> Models:
-    """Draw starts: random, spectral, or half of each."""
-    models = Models.random(n_models, n_terms, problem.shape, rng)
+    """Draw so many starts for each task: random, spectral, or half of each."""
+    tasks = np.arange(problem.n_tasks) if tasks is None else tasks
+    models = Models.random(n_models * len(tasks), n_terms, problem.shape, rng)
+    models.task = np.repeat(tasks, n_models)
     n_random = {"random": n_models, "spectral": 0, "mixed": n_models // 2}[kind]
-    if n_random == n_models:
+    spectral = np.flatnonzero(np.arange(len(models)) % n_models >= n_random)
+    if not len(spectral):
         return models
-    spectral = _power_sweeps(problem, models.take(slice(n_random, None)), rng)
-    return Models.concatenate([models.take(slice(0, n_random)), spectral])
+    return put(models, spectral, _power_sweeps(problem, models.take(spectral), rng))
 
 
 def _power_sweeps(problem: Problem, models: Models, rng: np.random.Generator) -> Models:
@@ -47,12 +55,9 @@ def _power_sweeps(problem: Problem, models: Models, rng: np.random.Generator) ->
     The sums take one pass over X; the power sweeps then work on one array a start.
     """
     K, R = models.scales.shape
+    task = np.repeat(models.task, R)
     draws = rng.standard_exponential((K, R, problem.n_samples)).reshape(K * R, -1)
-    weighted = draws * problem.response * (1.0 if problem.weights is None else problem.weights)
-    # Orthogonal to the nuisance: as if X had been centred.
-    C = problem.nuisance
-    inverse = np.linalg.pinv(C)
-    weighted -= (weighted @ C) @ inverse
+    weighted = _without_nuisance(problem, draws * problem.of(problem.response, task), task)
     rows = [c.reshape(K * R, -1) for c in models.components]
     done = []
     for part in batches(problem, K * R, 24.0 * np.prod(problem.shape)):
@@ -63,7 +68,16 @@ def _power_sweeps(problem: Problem, models: Models, rng: np.random.Generator) ->
                 some[m] = unit(project_own(sums, some, m)[:, 0])[0]
         done.append(some)
     components = [np.concatenate(c).reshape(K, R, -1) for c in zip(*done, strict=True)]
-    return Models(components, models.scales)
+    return Models(components, models.scales, models.task)
+
+
+def _without_nuisance(problem: Problem, values: Array, task: Array) -> Array:
+    """Weights of samples ``(K, N)`` whose sum of X is that of X without nuisance, in `values`."""
+    g = problem.weights_of(task, None)
+    weighted = values if g is None else values * g
+    C = problem.of(problem.nuisance, task)
+    explained = (C @ (weighted[:, None, :] @ C).transpose(0, 2, 1))[..., 0]
+    return weighted - (explained if g is None else explained * g)
 
 
 def anneal(
@@ -72,25 +86,31 @@ def anneal(
     """Sweep with fresh Bayesian-bootstrap weights in every update while the ridge cools.
 
     The noise shakes models out of bad minima. Models race on the smoothed, unweighted training
-    loss, and `keep` of them remain.
+    loss, and `keep` of each task remain. All tasks have as many models, one after another.
     """
     if len(models) >= ROUNDING_PAYS:
         problem = problem.rounded()
     models = models.astype(problem.projector.source.dtype)
     smooth = np.zeros(len(models))
-
+    n_tasks = len(np.unique(models.task))
     for sweep, heat in enumerate(_cooling(HOT_RIDGE, COLD_RIDGE, ANNEAL_SWEEPS, ridge)):
         models, loss = _shaken_sweep(problem, models, heat, rng)
         smooth = loss if sweep == 0 else SMOOTHING * smooth + (1 - SMOOTHING) * loss
-        n_left = len(models)
+        each = n_left = len(models) // n_tasks
         if sweep in HALVINGS:
-            n_left = max(keep, len(models) // 2)
+            n_left = max(keep, each // 2)
         if sweep == ANNEAL_SWEEPS - 1:
             n_left = keep
-        if n_left < len(models):
-            best = np.argsort(smooth, kind="stable")[:n_left]
+        if n_left < each:
+            best = _best_of_each(smooth.reshape(n_tasks, each), n_left)
             models, smooth = models.take(best), smooth[best]
     return models
+
+
+def _best_of_each(losses: Array, n_left: int) -> Array:
+    """Flat indices of the lowest losses of each row."""
+    best = np.argsort(losses, axis=1, kind="stable")[:, :n_left]
+    return (best + losses.shape[1] * np.arange(len(losses))[:, None]).reshape(-1)
 
 
 def shake(
@@ -130,7 +150,7 @@ def _shaken_sweep(
             (len(models), problem.n_samples), dtype=models.scales.dtype.type
         )
 
-    return cyclic_sweep(problem, models, ridge, threshold, draw_weights=bootstrap)
+    return cyclic_sweep(problem, models, Penalty(ridge, threshold), bootstrap)
 
 
 def race(
@@ -141,10 +161,11 @@ def race(
     kind: Kind,
     ridge: float,
     rng: np.random.Generator,
+    tasks: Array | None = None,
 ) -> tuple[Models, Polished]:
     """Run one round of starts; return the survivors as the annealing left them, and polished."""
     keep = _n_survivors(problem, n_starts)
-    models = propose(problem, n_starts, n_terms, kind, rng)
+    models = propose(problem, n_starts, n_terms, kind, rng, tasks)
     models = anneal(problem, models, keep=keep, ridge=ridge, rng=rng).astype(float)
     return models, polish(problem, models, polish_schedule(ridge))
 

@@ -78,7 +78,7 @@ def thin(
     masks = _masks(thinned, sparsity > 0)
     ridges = np.where(sparsity > 0, REFIT_RIDGE, ridge)
     refitted = polish(problem, thinned, [Step(ridges)] * REFIT_STEPS, masks)
-    return Thinned(refitted.models, evidence(problem, refitted.rss, _n_free(masks)))
+    return Thinned(refitted.models, evidence(problem, refitted, _n_free(masks)))
 
 
 def hop(problem: Problem, models: Models, ridge: float, rng: np.random.Generator) -> Thinned:
@@ -117,10 +117,10 @@ def _masks(models: Models, thin: Array) -> list[Array]:
     return [(b > cut[:, None, None]) | ~thin[:, None, None] for b in balanced]
 
 
-def evidence(problem: Problem, rss: Array, n_free: Array) -> Array:
+def evidence(problem: Problem, fits: Polished, n_free: Array) -> Array:
     """``(N - dof) log RSS`` of fits with so many free entries; smaller is better."""
-    left = problem.n_effective - n_free - problem.nuisance.shape[1]
-    return np.maximum(left, 0.5) * np.log(rss + SMALLEST_SHARE * problem.n_samples)
+    left = (problem.n_effective - problem.n_nuisance)[fits.models.task] - n_free
+    return np.maximum(left, 0.5) * np.log(fits.rss + SMALLEST_SHARE * problem.n_samples)
 
 
 def _n_free(masks: list[Array]) -> Array:

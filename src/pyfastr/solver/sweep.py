@@ -7,11 +7,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.solver.models import Models, relative_change, unit
+from pyfastr.solver.logistic import log_loss, profiled_offset, shortened, working
+from pyfastr.solver.models import Models, put, relative_change, unit
 from pyfastr.solver.parallel import map_threads
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.projection import CACHE_BYTES
-from pyfastr.solver.update import ridge_solution, soft_threshold
+from pyfastr.solver.update import Penalty, ridge_solution, soft_threshold
 
 Array = NDArray[Any]
 Order = Literal["cyclic", "simultaneous"]
@@ -62,33 +63,70 @@ def features_of(projection: Array, dtype: Any) -> Array:
 def solve_mode(
     problem: Problem,
     features: Array,
-    ridge: float,
-    threshold: float,
+    models: Models,
+    mode: int,
+    penalty: Penalty,
     weights: Array | None = None,
 ) -> tuple[Array, Array]:
     """Apply the paper's update to projected samples.
 
-    Returns the solutions ``(K, q)`` and their fitted values ``(K, N)``, intercept and covariates
-    left out.
+    Returns the solutions ``(K, R, p)`` and their fitted values ``(K, N)``, intercept and
+    covariates left out.
     """
-    response = problem.response.astype(features.dtype, copy=False)[None]
+    if penalty.masks is not None:
+        features = features * penalty.masks[mode].reshape(len(models), 1, -1)
 
     def solve(part: slice) -> tuple[Array, Array]:
-        some, g = features[part], None if weights is None else weights[part]
-        solution = ridge_solution(*problem.whiten(some, response, g), ridge)
-        solution = soft_threshold(solution, threshold)
+        some, now = features[part], penalty.take(part)
+        g = None if weights is None else weights[part]
+        task = models.task[part]
+        if problem.labels is None:
+            response = problem.of(problem.response, task).astype(some.dtype, copy=False)
+            solution = ridge_solution(*problem.whiten(some, response, task, g), now.ridge)
+        else:
+            old = models.components[mode][part] * models.scales[part][..., None]
+            solution = newton_step(problem, some, old.reshape(len(some), -1), task, now.ridge)
+        solution = soft_threshold(solution, now.threshold)
         return solution, (some @ solution[:, :, None])[..., 0]
 
     solutions, fitted = zip(*map_threads(solve, cache_parts(features)), strict=True)
-    return np.concatenate(solutions), np.concatenate(fitted)
+    return np.concatenate(solutions).reshape(models.components[mode].shape), np.concatenate(fitted)
+
+
+def newton_step(
+    problem: Problem, features: Array, old: Array, task: Array, ridge: float | Array
+) -> Array:
+    """Step towards the ridge solution ``(K, q)`` of the logistic loss, as far as that falls.
+
+    The ridge is relative to the samples' curvature where nothing is known (1/4), as that of
+    samples the model is sure of vanishes.
+    """
+    labels = problem.of(problem.labels, task)
+    C, g = problem.of(problem.nuisance, task), problem.weights_of(task, None)
+    fitted = (features @ old[:, :, None])[..., 0]
+    offset = profiled_offset(labels, fitted, C, g)
+    curvature, response = working(labels, fitted + offset)
+    weights = curvature if g is None else curvature * g
+    Q, z = problem.whiten(features, response, task, curvature)
+    trace = np.einsum("kni,kni->k", Q, Q) / features.shape[2]
+    share = np.mean(1.0 if g is None else g, axis=-1) / (4 * np.mean(weights, axis=1))
+    new = ridge_solution(Q, z, ridge * share)
+    amount = ridge * share * trace
+
+    def objective(w: Array) -> Array:
+        decision = (features @ w[:, :, None])[..., 0]
+        decision += profiled_offset(labels, decision, C, g)
+        loss = log_loss(labels, decision, g) * problem.n_samples
+        return loss + amount * np.sum(w**2, axis=1) / 2
+
+    return shortened(old, new, objective)
 
 
 def update_mode(
     problem: Problem,
     models: Models,
     mode: int,
-    ridge: float,
-    threshold: float = 0.0,
+    penalty: Penalty,
     weights: Array | None = None,
 ) -> tuple[Models, Array]:
     """Update one mode of every model, the other components being of unit length."""
@@ -98,11 +136,11 @@ def update_mode(
     parts = batches(problem, K, 4 * problem.n_samples * R * p * dtype.itemsize)
     for part in parts:
         # A whole batch goes as it is: the projector knows components it has seen.
-        components = models.components if len(parts) == 1 else models.take(part).components
-        features = features_of(problem.projector.project(components, mode), dtype)
-        some = None if weights is None else weights[part]
-        solution, fit = solve_mode(problem, features, ridge, threshold, some)
-        solutions.append(solution.reshape(-1, R, p))
+        some = models if len(parts) == 1 else models.take(part)
+        features = features_of(problem.projector.project(some.components, mode), dtype)
+        g = None if weights is None else weights[part]
+        solution, fit = solve_mode(problem, features, some, mode, penalty.take(part), g)
+        solutions.append(solution)
         fitted.append(fit)
     return models.replace(mode, np.concatenate(solutions)), np.concatenate(fitted)
 
@@ -110,21 +148,18 @@ def update_mode(
 def cyclic_sweep(
     problem: Problem,
     models: Models,
-    ridge: float,
-    threshold: float = 0.0,
+    penalty: Penalty,
     draw_weights: DrawWeights | None = None,
 ) -> tuple[Models, Array]:
-    """Update the modes in turn; return the models and the mean square of their residuals."""
+    """Update the modes in turn; return the models and their loss."""
     fitted = np.empty(0)
     for mode in range(len(models.components)):
         weights = draw_weights() if draw_weights else None
-        models, fitted = update_mode(problem, models, mode, ridge, threshold, weights)
-    return models, np.mean(problem.residuals(fitted) ** 2, axis=1)
+        models, fitted = update_mode(problem, models, mode, penalty, weights)
+    return models, problem.loss(fitted, models.task)
 
 
-def simultaneous_sweep(
-    problem: Problem, models: Models, ridge: float, threshold: float = 0.0
-) -> tuple[Models, Array]:
+def simultaneous_sweep(problem: Problem, models: Models, penalty: Penalty) -> tuple[Models, Array]:
     """Update all modes from the same old components: other iterates, one pass over X.
 
     The loss is the one with the last mode new and the others old; that of the models returned
@@ -135,14 +170,14 @@ def simultaneous_sweep(
     parts, losses = [], []
     per_model = 4 * problem.n_samples * R * sum(problem.shape) * dtype.itemsize
     for part in batches(problem, K, per_model):
-        some = models.take(part)
+        some, now = models.take(part), penalty.take(part)
         solutions, fitted = [], np.empty(0)
-        for projection in problem.projector.project_all(some.components):
+        for mode, projection in enumerate(problem.projector.project_all(some.components)):
             features = features_of(projection, dtype)
-            solution, fitted = solve_mode(problem, features, ridge, threshold)
-            solutions.append(solution.reshape(len(some), R, -1))
+            solution, fitted = solve_mode(problem, features, some, mode, now)
+            solutions.append(solution)
         parts.append(_replace_all(some, solutions))
-        losses.append(np.mean(problem.residuals(fitted) ** 2, axis=1))
+        losses.append(problem.loss(fitted, some.task))
     return Models.concatenate(parts), np.concatenate(losses)
 
 
@@ -157,15 +192,14 @@ def _replace_all(models: Models, solutions: list[Array]) -> Models:
     for new, old in zip(components[1:], models.components[1:], strict=True):
         same_way = np.einsum("krp,krp->kr", new, old) >= 0
         turned.append(np.where(same_way[..., None], new, -new))
-    return Models(turned, np.mean(scales, axis=0))
+    return Models(turned, np.mean(scales, axis=0), models.task)
 
 
 def run_sweeps(
     problem: Problem,
     models: Models,
+    penalty: Penalty,
     *,
-    ridge: float,
-    threshold: float,
     order: Order = "cyclic",
     max_iter: int = 1000,
     tol: float = 1e-3,
@@ -181,25 +215,16 @@ def run_sweeps(
     moving = np.arange(K)
     for _ in range(max_iter):
         old = models if len(moving) == K else models.take(moving)
-        new, loss = one_sweep(problem, old, ridge, threshold)
+        now = penalty if len(moving) == K else penalty.take(moving)
+        new, loss = one_sweep(problem, old, now)
         change = relative_change(new, old)
         _record(history, moving, K, loss, change)
-        models = new if len(moving) == K else _put(models, moving, new)
+        models = new if len(moving) == K else put(models, moving, new)
         converged[moving[change <= tol]] = True
         moving = moving[change > tol]
         if not len(moving):
             break
     return models, history, converged
-
-
-def _put(models: Models, which: Array, new: Models) -> Models:
-    """Return the models with some of them replaced."""
-    components = [c.copy() for c in models.components]
-    scales = models.scales.copy()
-    for component, other in zip(components, new.components, strict=True):
-        component[which] = other
-    scales[which] = new.scales
-    return Models(components, scales)
 
 
 def _record(history: History, which: Array, n_models: int, loss: Array, change: Array) -> None:

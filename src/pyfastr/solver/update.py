@@ -1,5 +1,6 @@
 """The update of one mode: ridge regression on the projected samples, then a soft threshold."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,12 +9,42 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-def soft_threshold(vectors: Array, threshold: float) -> Array:
-    """Shrink every vector (last axis) by ``threshold * max|vector|``: the relative S_lambda."""
-    if threshold == 0:
+@dataclass(frozen=True)
+class Penalty:
+    """What an update is penalised by, the same for all models or one value for each.
+
+    Attributes
+    ----------
+    ridge, threshold : float or ndarray of shape (K,)
+        Relative, as `FasTRRegressor` defines them.
+    masks : list of M arrays (K, R, p_m) of bool, optional
+        Entries outside are zero.
+    """
+
+    ridge: float | Array
+    threshold: float | Array = 0.0
+    masks: list[Array] | None = None
+
+    def take(self, which: Array | slice) -> "Penalty":
+        """Return the penalty of some of the models."""
+        ridge, threshold = (
+            value[which] if isinstance(value, np.ndarray) else value
+            for value in (self.ridge, self.threshold)
+        )
+        masks = None if self.masks is None else [m[which] for m in self.masks]
+        return Penalty(ridge, threshold, masks)
+
+
+def soft_threshold(vectors: Array, threshold: float | Array) -> Array:
+    """Shrink every vector (last axis) by ``threshold * max|vector|``: the relative S_lambda.
+
+    `threshold` is one number, or one for each row of `vectors`.
+    """
+    if not np.any(threshold):
         return vectors
     size = np.abs(vectors)
-    cut = threshold * size.max(axis=-1, keepdims=True)
+    share = np.asarray(threshold)[..., None].astype(vectors.dtype)
+    cut = share * size.max(axis=-1, keepdims=True)
     return np.sign(vectors) * np.maximum(size - cut, 0)
 
 

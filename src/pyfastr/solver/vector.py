@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.solver.models import Models
+from pyfastr.solver.polish import Polished
 from pyfastr.solver.problem import ROUNDING, Problem
 from pyfastr.solver.support import evidence
 from pyfastr.solver.update import soft_threshold, solve_regularised
@@ -45,9 +46,11 @@ def most_evident_vector(problem: Problem, ridge: float) -> Models:
         for threshold in (0.0, *THRESHOLDS)
     ]
     fitted = np.stack([fitted_vector(problem, models) for models in candidates])
-    rss = np.sum(problem.residuals(fitted) ** 2, axis=1)
-    n_free = np.array([np.count_nonzero(models.components[0]) for models in candidates])
-    return candidates[int(np.argmin(evidence(problem, rss, n_free)))]
+    models = Models.concatenate(candidates)
+    rss = np.sum(problem.residuals(fitted, models.task) ** 2, axis=1)
+    n_free = np.count_nonzero(models.components[0], axis=(1, 2))
+    best = int(np.argmin(evidence(problem, Polished(models, rss, rss), n_free)))
+    return candidates[best]
 
 
 def fitted_vector(problem: Problem, models: Models) -> Array:
@@ -62,15 +65,16 @@ class _Whitened:
     def __init__(self, problem: Problem, used: Array) -> None:
         self.problem, self.used = problem, used
         self.source = problem.projector.source
+        self.nuisance = problem.nuisance[0]
         weights = problem.weights
-        self.root = np.ones(problem.n_samples) if weights is None else np.sqrt(weights)
-        self.explained = np.zeros((problem.nuisance.shape[1], int(used.sum())))
-        C = problem.nuisance * (self.root**2)[:, None]
+        self.root = np.ones(problem.n_samples) if weights is None else np.sqrt(weights[0])
+        self.explained = np.zeros((self.nuisance.shape[1], int(used.sum())))
+        C = self.nuisance * (self.root**2)[:, None]
         self.size = 0.0
         for rows in self.source.slices:
             block = self._plain(rows)
             self.explained += C[rows].T @ block
-            self.size += float(np.vdot(block, block))
+            self.size += float(np.vdot(block, block * (self.root[rows, None] > 0)))
 
     def _plain(self, rows: slice) -> Array:
         block = self.source.read(rows)
@@ -80,7 +84,7 @@ class _Whitened:
     def read(self, rows: slice) -> Array:
         """Return one whitened block."""
         block = self._plain(rows)
-        block -= self.problem.nuisance[rows] @ self.explained
+        block -= self.nuisance[rows] @ self.explained
         block *= self.root[rows, None]
         return block
 
@@ -91,7 +95,7 @@ class _Whitened:
     def ridge_solution(self, ridge: float) -> Array:
         """Solve in the smaller of the spaces of features and samples."""
         n, p = self.problem.n_samples, self.explained.shape[1]
-        z = self.problem.response * self.root
+        z = self.problem.response[0] * self.root
         if p <= n:
             gram, rhs = np.zeros((p, p)), np.zeros(p)
             for rows, block in self._blocks():
