@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pyfastr import FasTRRegressor
 from pyfastr.datasets import make_tensor_regression
-from pyfastr.estimators import regressor
+from pyfastr.estimators import data
 from pyfastr.metrics import coefficient_error, support_precision, support_recall
 from pyfastr.sources import ArraySource
 
@@ -160,7 +160,7 @@ def test_the_same_seed_gives_the_same_answer(draw, shape):
 def test_the_size_of_blocks_does_not_matter(draw, shape, block_bytes, monkeypatch):
     X, y, _ = draw(shape)
     whole = FasTRRegressor(**EXACT).fit(X, y)
-    monkeypatch.setattr(regressor, "as_source", lambda X: ArraySource(X, block_bytes=block_bytes))
+    monkeypatch.setattr(data, "as_source", lambda X: ArraySource(X, block_bytes=block_bytes))
     cut = FasTRRegressor(**EXACT).fit(X, y)
     # The search shakes models, and rounding with them: only where it ends is the same.
     assert_close(cut.coef_, whole.coef_)

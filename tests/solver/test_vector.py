@@ -19,7 +19,7 @@ def found_coefficient(X, y, ridge, threshold, used=None, block_bytes=100, **opti
     options = {"fit_intercept": True, **options}
     source = ArraySource(X, block_bytes=block_bytes)
     problem = make_problem(source, y, x_scale=float(np.abs(X).max()), **options)
-    models = elementary_ridge(problem, ridge, threshold, used)
+    models = elementary_ridge(problem, ridge, threshold=threshold, used=used)
     return models.coefficient() * problem.y_scale[0] / problem.x_scale
 
 

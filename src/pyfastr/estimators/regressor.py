@@ -1,35 +1,21 @@
 """FasTR for a real-valued response."""
 
-import warnings
 from collections.abc import Sequence
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import RegressorMixin, _fit_context
 from sklearn.metrics import r2_score
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from pyfastr.estimators.coefficient import LazyCoefficient
-from pyfastr.estimators.validation import (
-    LinearTensorMixin,
-    as_generator,
-    check_covariates,
-    check_init,
-    check_tensor_and_response,
-)
-from pyfastr.solver.problem import Problem, make_problem
-from pyfastr.solver.rounds import Starts
-from pyfastr.solver.solve import Settings, Solution, solve
-from pyfastr.sources import as_source, largest_entry
+from pyfastr.estimators.data import Data
+from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase
+from pyfastr.estimators.validation import check_tensor_and_response
 
 Array = NDArray[Any]
 
 
-class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
+class FasTRRegressor(RegressorMixin, FasTRBase):
     r"""Sparse unit-rank tensor regression.
 
     The samples are arrays, the coefficient is a sum of `n_terms` outer products of vectors:
@@ -48,9 +34,10 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    threshold : float, default=0.0
+    threshold : float or "theory", default=0.0
         The paper's :math:`\lambda` as a fraction of the largest entry of the ridge solution, in
-        [0, 1): free of the units of X and y. 0 leaves every entry in.
+        [0, 1): free of the units of X and y. 0 leaves every entry in. "theory" takes the order of
+        the paper's theorem, see `pyfastr.theory_threshold`.
     ridge : float, default=1e-5
         The paper's :math:`\varepsilon` relative to the scale of the projection:
         :math:`\varepsilon =` `ridge` :math:`\cdot\,\mathrm{trace}(P^T P) / p_m`. Noisy data want
@@ -59,8 +46,8 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
         Number of unit-rank terms. Samples that are vectors have one.
     init : {"mixed", "spectral", "random"} or sequence of M arrays, default="mixed"
         Starts: half random and half spectral, or only one kind. Arrays of shape ``(p_m,)`` or
-        ``(p_m, n_terms)`` are the one start, from which the sweeps begin at once; `n_init` is
-        then not used.
+        ``(p_m, n_terms)`` are the one start, whose outer product is the first W (only their
+        directions decide the sweeps); `n_init` is then not used.
     n_init : int or "auto", default="auto"
         Number of starts. "auto" runs rounds of more and more starts until the best solution is
         sure (see `starts_`), has been found many times, or 960 starts have run.
@@ -75,8 +62,8 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
     fit_intercept : bool, default=True
         Whether to fit b. Neither X nor y needs to be centred, and X is not copied for it.
     refit_support : bool or "evidence", default=False
-        True refits the non-zero entries by least squares, which takes the shrinkage of the
-        threshold away. "evidence" also chooses which entries those are, without a threshold, by
+        True refits the non-zero entries without threshold, which takes its shrinkage away.
+        "evidence" also chooses which entries those are, without a threshold, by
         the lowest :math:`(N - \mathrm{dof})\log\mathrm{RSS}`: for sparse coefficients and few
         samples.
     random_state : int, RandomState or None, default=None
@@ -138,24 +125,11 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "threshold": [Interval(Real, 0, 1, closed="left")],
-        "ridge": [Interval(Real, 0, None, closed="left")],
-        "n_terms": [Interval(Integral, 1, None, closed="left")],
-        "init": [StrOptions({"mixed", "spectral", "random"}), list, tuple],
-        "n_init": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "sweep": [StrOptions({"cyclic", "simultaneous"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "refit_support": ["boolean", StrOptions({"evidence"})],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
     def __init__(
         self,
-        threshold: float = 0.0,
+        threshold: float | Literal["theory"] = 0.0,
         ridge: float = 1e-5,
         *,
         n_terms: int = 1,
@@ -204,26 +178,9 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
             The fitted estimator itself.
         """
         X, y = check_tensor_and_response(self, X, y)
-        source = as_source(X)
-        settings = self._settings(source.shape[1:])
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
-            _check_enough_weight(weights)
-        Z = check_covariates(covariates, len(y))
-        problem = make_problem(
-            source,
-            y.astype(float),
-            x_scale=largest_entry(source),
-            fit_intercept=self.fit_intercept,
-            sample_weight=weights,
-            covariates=Z,
+        self._fit_data(
+            Data.check(X, y, sample_weight, covariates, fit_intercept=self.fit_intercept)
         )
-        solution = solve(problem, settings, as_generator(self.random_state), self._report)
-        self._set_factors(problem, solution)
-        self._set_nuisance(problem, solution, y.astype(float), weights, Z)
-        self._set_history(problem, solution)
-        self._warn(problem, solution)
         return self
 
     def predict(self, X: Any, covariates: Any = None) -> Array:
@@ -239,12 +196,7 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
-        prediction = super().predict(X)
-        own: Array | None = getattr(self, "covariate_coef_", None)
-        expected = 0 if own is None else len(own)
-        Z = check_covariates(covariates, len(prediction), expected=expected)
-        return prediction if Z is None else prediction + (Z @ own).astype(prediction.dtype)
+        return self._with_covariates(X, covariates)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> float:
         """Return R² of the prediction.
@@ -262,137 +214,3 @@ class FasTRRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
         """
         prediction = self.predict(X) if covariates is None else self.predict(X, covariates)
         return float(r2_score(y, prediction, sample_weight=sample_weight))
-
-    @property
-    def coef_(self) -> Array:  # type: ignore[override]
-        return self._coefficient()
-
-    def _settings(self, shape: tuple[int, ...]) -> Settings:
-        """Translate the parameters for the solver."""
-        if len(shape) == 1 and self.n_terms > 1:
-            raise ValueError(
-                f"n_terms is {self.n_terms}, but the samples are vectors of shape {shape}, whose "
-                "coefficient is one vector; expected n_terms=1 for 2-D X."
-            )
-        init = self.init
-        if not isinstance(init, str):
-            init = check_init(init, shape, self.n_terms)
-        return Settings(
-            threshold=float(self.threshold),
-            ridge=float(self.ridge),
-            n_terms=int(self.n_terms),
-            init=init,
-            n_init=self.n_init,
-            order=self.sweep,
-            max_iter=int(self.max_iter),
-            tol=float(self.tol),
-            refit_support=self.refit_support,
-        )
-
-    def _report(self, starts: Starts) -> None:
-        """Tell a person who watches how the search goes."""
-        if self.verbose:
-            print(  # noqa: T201
-                f"[FasTR] round {starts.n_rounds}: {starts.n_starts} starts so far, "
-                f"{starts.n_hits} of {starts.n_polished} polished reached the best solution, "
-                f"the next best leaves "
-                f"{starts.gap:.3g} x its squared residuals"
-                f"{': sure' if starts.sure else ''}",
-                flush=True,
-            )
-
-    def _set_factors(self, problem: Problem, solution: Solution) -> None:
-        """Read factors and scales off the solution, in the user's units and type."""
-        dtype = problem.projector.source.dtype
-        models = solution.models
-        scales = models.scales[0] * (problem.y_scale[0] / problem.x_scale)
-        order = np.argsort(-scales, kind="stable")
-        with np.errstate(over="ignore"):
-            typed = scales[order].astype(dtype)
-        if not np.isfinite(typed).all():
-            raise ValueError(
-                f"The coefficient is of size {scales.max():.3g}, which {dtype} cannot hold: X "
-                f"is of size {problem.x_scale:.3g} and y of size {problem.y_scale[0]:.3g}. "
-                "Rescale one."
-            )
-        self.factors_ = [
-            np.ascontiguousarray(c[0][order].T.astype(dtype, copy=False)) for c in models.components
-        ]
-        self.scales_ = typed
-        self._coefficient = LazyCoefficient(self.factors_, self.scales_)
-
-    def _set_nuisance(
-        self, problem: Problem, solution: Solution, y: Array, weights: Array | None, Z: Array | None
-    ) -> None:
-        """Fit intercept and covariates to what the coefficient leaves."""
-        columns = [np.ones((len(y), 1))] if self.fit_intercept else []
-        if Z is not None:
-            columns.append(Z)
-        found = np.zeros(0)
-        if columns:
-            root = np.ones(len(y)) if weights is None else np.sqrt(weights)
-            left = y - solution.fitted * problem.y_scale[0]
-            found = _least_squares(np.hstack(columns) * root[:, None], left * root)
-        self.intercept_ = float(found[0]) if self.fit_intercept else 0.0
-        if Z is not None:
-            self.covariate_coef_ = found[int(self.fit_intercept) :]
-        elif hasattr(self, "covariate_coef_"):
-            del self.covariate_coef_
-
-    def _set_history(self, problem: Problem, solution: Solution) -> None:
-        """Keep what a person needs to judge convergence."""
-        history = solution.history
-        loss = np.array([row[0] for row in history.loss])
-        # The square of a huge y is infinite, and nothing else suffers from it.
-        with np.errstate(over="ignore"):
-            loss = np.square(np.sqrt(loss) * problem.y_scale[0])
-        self.history_ = {
-            "loss": loss,
-            "change": np.array([row[0] for row in history.change]),
-        }
-        self.n_iter_ = len(history.loss)
-        self.converged_ = solution.converged
-        self.starts_ = solution.starts
-
-    def _warn(self, problem: Problem, solution: Solution) -> None:
-        """Say what a person should not miss."""
-        if not problem.response.any():
-            warnings.warn(
-                "y is constant, or intercept and covariates explain all of it: the coefficient "
-                "is zero. Check y.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        elif not solution.models.scales.any():
-            warnings.warn(
-                "The coefficient is zero: X does not vary, or the threshold emptied a mode. "
-                "Check X, or lower `threshold`.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        elif not solution.converged:
-            warnings.warn(
-                f"The sweeps did not converge: W still changed by {self.history_['change'][-1]:.2g}"
-                f" of its size in sweep {self.n_iter_}. Raise `max_iter` or `tol`, or raise "
-                "`ridge`.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-
-
-def _check_enough_weight(weights: Array) -> None:
-    """Refuse weights that leave fewer than two samples."""
-    n_positive = int(np.count_nonzero(weights))
-    if n_positive < 2:
-        raise ValueError(
-            f"sample_weight has {n_positive} positive entries; expected at least 2 samples that "
-            "count."
-        )
-
-
-def _least_squares(A: Array, b: Array) -> Array:
-    """Minimum-norm least squares with columns brought to one scale."""
-    size = np.abs(A).max(axis=0)
-    size = np.where(size > 0, size, 1)
-    found: Array = np.linalg.lstsq(A / size, b, rcond=None)[0]
-    return found / size

@@ -193,6 +193,10 @@ class LinearTensorMixin:
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
+        return self._linear_prediction(X)
+
+    def _linear_prediction(self, X: Any) -> Array:
+        """Read X once, block by block."""
         source = as_source(check_tensor(self, X, reset=False))
         weights = self.coef_.ravel().astype(source.dtype, copy=False)
         prediction = np.empty(source.shape[0], dtype=source.dtype)

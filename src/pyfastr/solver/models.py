@@ -1,7 +1,7 @@
 """K models in lockstep: their components, their scales, and distances between them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -37,10 +37,10 @@ class Models:
 
     components: list[Array]
     scales: Array
-    task: Array = None  # type: ignore[assignment]
+    task: Array = field(default_factory=lambda: np.zeros(0, int))
 
     def __post_init__(self) -> None:
-        if self.task is None:
+        if len(self.task) != len(self.scales):
             self.task = np.zeros(len(self.scales), int)
 
     @classmethod

@@ -24,6 +24,8 @@ Array = NDArray[Any]
 # Damping, relative to the mean diagonal of J'J: where it begins, its change after a step that
 # is taken or refused, and its range.
 DAMPING, EASE, STIFFEN, DAMPING_RANGE = 1e-2, 0.2, 5.0, (1e-11, 1e4)
+# Steps that are this share of the parameters end a polish.
+STILL = 1e-10
 
 
 @dataclass
@@ -107,7 +109,9 @@ def polish(
     for part in batches(problem, K, 8.0 * (5 * N * q + 3 * min(N, q) ** 2)):
         some = None if masks is None else [m[part] for m in masks]
         batch = _Batch(problem, models.take(part).astype(float), some)
-        parts.append(batch.run([step.of(part, K) for step in schedule]))
+        # Steps that are the same stay so: a polish may end once the last kind is reached.
+        own = {id(step): step.of(part, K) for step in schedule}
+        parts.append(batch.run([own[id(step)] for step in schedule]))
     return Polished.concatenate(parts)
 
 
@@ -130,7 +134,10 @@ class _Batch:
         J, r = self._evaluate(theta)
         for now in schedule:
             penalty = self._penalty(theta, J, now)
-            trial = theta + self._step(J, r, theta, penalty, damping)
+            step = self._step(J, r, theta, penalty, damping)
+            if now is schedule[-1] and _all_still(step, theta):
+                break
+            trial = theta + step
             J_trial, r_trial = self._evaluate(trial)
             better = _objective(r_trial, trial, penalty) < _objective(r, theta, penalty)
             theta = np.where(better[:, None], trial, theta)
@@ -220,6 +227,12 @@ def _solve_diagonal_plus_gram(J: Array, diagonal: Array, rhs: Array) -> Array:
     kernel[:, samples, samples] += 1
     dual = np.linalg.solve(kernel, scaled @ rhs[:, :, None])
     return rhs / diagonal - (scaled.transpose(0, 2, 1) @ dual)[..., 0]
+
+
+def _all_still(step: Array, theta: Array) -> bool:
+    """Whether no model would move by more than rounding."""
+    moved, size = np.linalg.norm(step, axis=1), np.linalg.norm(theta, axis=1)
+    return bool(np.all(moved <= STILL * size))
 
 
 def _blocks(shapes: list[tuple[int, ...]]) -> list[slice]:

@@ -108,7 +108,7 @@ def search(
         survivors, new = race(
             problem, size, n_terms, kind=kind, ridge=ridge, rng=rng, tasks=open_tasks
         )
-        for t in open_tasks:
+        for t in open_tasks.tolist():
             own = survivors.task == t
             state[t].add(problem.task(t), survivors.take(own), new.take(own), size)
             report(state[t].starts)

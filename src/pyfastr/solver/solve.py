@@ -1,22 +1,23 @@
-"""The road from a problem to one fitted model."""
+"""The road from a problem to fitted models: one of one task, or a grid for each of many."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.solver.models import Models, unit
+from pyfastr.solver.polish import polish
 from pyfastr.solver.problem import Problem
-from pyfastr.solver.rounds import Found, Starts, search
-from pyfastr.solver.starts import SMALL_SAMPLE, Kind
-from pyfastr.solver.support import hop, refit, thin
-from pyfastr.solver.sweep import History, Order, features_of, run_sweeps
+from pyfastr.solver.rounds import BUDGET, Found, Starts, search
+from pyfastr.solver.starts import SMALL_SAMPLE, Kind, polish_schedule
+from pyfastr.solver.support import Thinned, hop, refit, thin
+from pyfastr.solver.sweep import History, Order, batches, features_of, run_sweeps
 from pyfastr.solver.update import Penalty
 from pyfastr.solver.vector import (
     elementary_ridge,
-    fitted_vector,
+    fitted_vectors,
     most_evident_vector,
     refit_vector,
 )
@@ -26,6 +27,8 @@ RefitSupport = bool | Literal["evidence"]
 
 # Candidates for the evidence where the best solution is not sure, of small and large samples.
 MANY_CANDIDATES, FEW_CANDIDATES = 256, 8
+# Starts of each task of a grid at most, and how many of them are polished at every ridge.
+GRID_BUDGET, GRID_CANDIDATES = 64, 4
 
 
 @dataclass(frozen=True)
@@ -45,24 +48,42 @@ class Settings:
 
 @dataclass(frozen=True)
 class Solution:
-    """One fitted model, in the units of the problem.
+    """Fitted models, in the units of the problem.
 
     Attributes
     ----------
     models : Models
-        A batch of one.
-    fitted : ndarray of shape (n_samples,)
+    fitted : ndarray of shape (K, n_samples)
         ``<W, X_i>``, intercept and covariates left out.
     history : History
-    converged : bool
-    starts : Starts
+    converged : ndarray of shape (K,)
     """
 
     models: Models
     fitted: Array
     history: History
-    converged: bool
+    converged: Array
+
+
+@dataclass(frozen=True)
+class Fit(Solution):
+    """One fitted model, how it was found, and its evidence if it was chosen by that."""
+
     starts: Starts
+    evidence: float = np.nan
+
+
+@dataclass(frozen=True)
+class GridFits(Solution):
+    """Models of every task, ridge and threshold, in that order, and those they started from.
+
+    Attributes
+    ----------
+    starts : Models
+        Of every task and ridge.
+    """
+
+    starts: Models
 
 
 def solve(
@@ -70,68 +91,167 @@ def solve(
     settings: Settings,
     rng: np.random.Generator,
     report: Callable[[Starts], None] = lambda starts: None,
-) -> Solution:
+) -> Fit:
     """Search for the best start, sweep to a fixed point of the update, refit if asked to."""
     if not problem.response.any():
         return _nothing_to_fit(problem, settings)
     if len(problem.shape) == 1:
-        return _solve_vector(problem, settings)
-    found = _search(problem, settings, rng, report)
-    models, history, converged = run_sweeps(
-        problem,
-        found.solutions.take(slice(0, 1)),
-        Penalty(settings.ridge, settings.threshold),
-        order=settings.order,
-        max_iter=settings.max_iter,
-        tol=settings.tol,
+        start = elementary_ridge(problem, settings.ridge)
+        found = Found(start, start, Starts(1, 1, 1, np.inf, problem.labels is None, 0))
+    else:
+        found = _search(problem, settings, rng, report=report)[0]
+    penalty = Penalty(settings.ridge, settings.threshold)
+    solution = finish(problem, found.solutions.take(slice(0, 1)), penalty, settings)
+    if settings.refit_support != "evidence":
+        return Fit(**vars(solution), starts=found.starts)
+    chosen = _most_evident(problem, found, solution.models, settings.ridge, rng)
+    return Fit(
+        chosen.models,
+        fitted_values(problem, chosen.models),
+        solution.history,
+        solution.converged,
+        found.starts,
+        float(chosen.evidence[0]),
     )
-    if settings.refit_support == "evidence":
-        models = _most_evident(problem, found, models, settings.ridge, rng)
-    elif settings.refit_support:
-        models = refit(problem, models).models
-    return Solution(
-        models, fitted_values(problem, models), history, bool(converged[0]), found.starts
-    )
+
+
+def solve_grid(
+    problem: Problem,
+    ridges: Sequence[float],
+    thresholds: Sequence[float],
+    settings: Settings,
+    rng: np.random.Generator,
+) -> GridFits:
+    """Fit every ridge and threshold to every task, all models sharing each pass over X.
+
+    The starts of a task serve all its ridges, and the solution of a ridge all thresholds.
+    """
+    starts = _grid_starts(problem, ridges, settings, rng)
+    each = np.repeat(np.arange(len(starts)), len(thresholds))
+    ridge = np.tile(np.repeat(ridges, len(thresholds)), problem.n_tasks)
+    threshold = np.tile(thresholds, len(starts))
+    solution = finish(problem, starts.take(each), Penalty(ridge, threshold), settings)
+    return GridFits(**vars(solution), starts=starts)
+
+
+def finish(problem: Problem, starts: Models, penalty: Penalty, settings: Settings) -> Solution:
+    """Sweep from starts to fixed points of the update, and refit their supports if asked to."""
+    if len(problem.shape) == 1 and problem.labels is None:
+        models = _vectors(problem, starts.task, penalty, settings)
+        history = History([], [np.zeros(len(models))])
+        converged = np.ones(len(models), bool)
+    else:
+        models, history, converged = run_sweeps(
+            problem,
+            starts,
+            penalty,
+            order=settings.order,
+            max_iter=settings.max_iter,
+            tol=settings.tol,
+        )
+        if settings.refit_support is True:
+            models = refit(
+                problem, models, penalty.ridge, max_iter=settings.max_iter, tol=settings.tol
+            )
+    fitted = fitted_values(problem, models)
+    if not history.loss:
+        history.loss.append(problem.loss(fitted, models.task))
+    return Solution(models, fitted, history, converged)
 
 
 def fitted_values(problem: Problem, models: Models) -> Array:
-    """``<W, X_i>`` of the first model."""
+    """``<W, X_i>`` of every model: ``(K, n_samples)``."""
+    if len(problem.shape) == 1:
+        return fitted_vectors(problem, models)
     last = len(models.components) - 1
-    features = features_of(problem.projector.project(models.components, last), float)[0]
-    weights = models.components[last][0] * models.scales[0][:, None]
-    return features @ weights.reshape(-1)
+    n_entries = problem.n_samples * models.n_terms * problem.shape[last]
+    found = []
+    for part in batches(problem, len(models), 16.0 * n_entries):
+        some = models.take(part)
+        features = features_of(problem.projector.project(some.components, last), float)
+        vectors = some.components[last] * some.scales[..., None]
+        found.append((features @ vectors.reshape(len(some), -1, 1))[..., 0])
+    return np.concatenate(found)
 
 
 def _search(
     problem: Problem,
     settings: Settings,
     rng: np.random.Generator,
-    report: Callable[[Starts], None],
-) -> Found:
-    """Search for the best solution; the user's own start is the only one."""
+    *,
+    budget: int = BUDGET,
+    report: Callable[[Starts], None] = lambda starts: None,
+) -> list[Found]:
+    """Search for the best solution of every task; the user's own start is the only one."""
     if isinstance(settings.init, str):
         return search(
-            problem,
+            replace(problem, labels=None),
             settings.n_terms,
             kind=settings.init,
             n_init=settings.n_init,
             ridge=settings.ridge,
             rng=rng,
+            budget=budget,
             report=report,
-        )[0]
-    components = [unit(np.asarray(a, float).T[None])[0] for a in settings.init]
-    models = Models(components, np.ones((1, settings.n_terms)))
-    return Found(models, models, Starts(1, 1, 1, np.inf, False, 0))
+        )
+    components, lengths = zip(*(unit(np.asarray(a, float).T) for a in settings.init), strict=True)
+    found = []
+    for task, y_scale in enumerate(problem.y_scale):
+        scales = np.prod(lengths, axis=0) * (problem.x_scale / y_scale)
+        models = Models([c[None] for c in components], scales[None], np.array([task]))
+        found.append(Found(models, models, Starts(1, 1, 1, np.inf, False, 0)))
+    return found
+
+
+def _grid_starts(
+    problem: Problem, ridges: Sequence[float], settings: Settings, rng: np.random.Generator
+) -> Models:
+    """Return the best start of every task and ridge."""
+    least = replace(settings, ridge=float(min(ridges)))
+    if len(problem.shape) == 1:
+        return Models.concatenate(
+            [
+                elementary_ridge(problem.task(t), r, t)
+                for t in range(problem.n_tasks)
+                for r in ridges
+            ]
+        )
+    found = _search(problem, least, rng, budget=GRID_BUDGET)
+    candidates = Models.concatenate([_candidates(f) for f in found])
+    owners = candidates.task
+    K, n_ridges = len(candidates), len(ridges)
+    batch = candidates.take(np.tile(np.arange(K), n_ridges))
+    ridge = np.repeat(ridges, K)
+    if isinstance(settings.init, str):
+        polished = polish(replace(problem, labels=None), batch, polish_schedule(ridge))
+        batch, merit = polished.models, polished.objective.reshape(n_ridges, K)
+    else:
+        merit = np.zeros((n_ridges, K))
+    best = []
+    for task in range(problem.n_tasks):
+        own = np.flatnonzero(owners == task)
+        best += [r * K + own[np.argmin(merit[r, own])] for r in range(n_ridges)]
+    return batch.take(np.array(best))
+
+
+def _candidates(found: Found) -> Models:
+    """Return the survivors of the last race, and the best solution of all."""
+    if found.survivors is found.solutions:
+        return found.solutions
+    best = found.solutions.take(slice(0, 1))
+    return Models.concatenate([best, found.survivors.take(slice(0, GRID_CANDIDATES))])
 
 
 def _most_evident(
     problem: Problem, found: Found, best: Models, ridge: float, rng: np.random.Generator
-) -> Models:
+) -> Thinned:
     """Choose a support by its evidence: of the best model if there is no doubt, else of several.
 
     With about as many free parameters as samples, polished solutions all fit the data and have
     lost what the annealing knew, so small samples go on from there.
     """
+    if len(problem.shape) == 1:
+        return most_evident_vector(problem, ridge)
     if found.starts.sure or not found.starts.n_rounds:
         return thin(problem, best, ridge).best()
     if np.prod(problem.shape) <= SMALL_SAMPLE:
@@ -139,23 +259,24 @@ def _most_evident(
     return thin(problem, found.solutions.take(slice(0, FEW_CANDIDATES)), ridge).best()
 
 
-def _solve_vector(problem: Problem, settings: Settings) -> Solution:
+def _vectors(problem: Problem, task: Array, penalty: Penalty, settings: Settings) -> Models:
     """Fit vectors in closed form: one convex problem, one update."""
-    models = elementary_ridge(problem, settings.ridge, settings.threshold)
-    if settings.refit_support == "evidence":
-        models = most_evident_vector(problem, settings.ridge)
-    elif settings.refit_support:
-        models = refit_vector(problem, models)
-    fitted = fitted_vector(problem, models)
-    loss = problem.loss(fitted[None], models.task)
-    history = History([loss], [np.zeros(1)])
-    return Solution(models, fitted, history, True, Starts(1, 1, 1, np.inf, True, 0))
+    ridges = np.broadcast_to(penalty.ridge, len(task))
+    thresholds = np.broadcast_to(penalty.threshold, len(task))
+    found = []
+    for t, ridge, threshold in zip(task.tolist(), ridges, thresholds, strict=True):
+        own = problem.task(t)
+        models = elementary_ridge(own, float(ridge), t, float(threshold))
+        if settings.refit_support is True:
+            models = refit_vector(own, models, float(ridge))
+        found.append(models)
+    return Models.concatenate(found)
 
 
-def _nothing_to_fit(problem: Problem, settings: Settings) -> Solution:
+def _nothing_to_fit(problem: Problem, settings: Settings) -> Fit:
     """Return the zero coefficient: intercept and covariates explain the response."""
     R = settings.n_terms
     models = Models([np.zeros((1, R, p)) for p in problem.shape], np.zeros((1, R)))
-    history = History([np.zeros(1)], [np.zeros(1)])
-    fitted = np.zeros(problem.n_samples)
-    return Solution(models, fitted, history, True, Starts(0, 0, 0, np.inf, True, 0))
+    fitted = np.zeros((1, problem.n_samples))
+    history = History([problem.loss(fitted, models.task)], [np.zeros(1)])
+    return Fit(models, fitted, history, np.ones(1, bool), Starts(0, 0, 0, np.inf, True, 0))

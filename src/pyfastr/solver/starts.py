@@ -177,7 +177,8 @@ def _n_survivors(problem: Problem, n_starts: int) -> int:
     return max(1, min(8, n_starts // 4), n_starts // 24)
 
 
-def polish_schedule(ridge: float) -> list[Step]:
+def polish_schedule(ridge: float | Array) -> list[Step]:
     """Cool from a warm, sparsity-seeking penalty to the ridge alone."""
-    cooling = np.geomspace(max(POLISH_HEAT, ridge), max(ridge, SMALLEST_RIDGE), COOLING_STEPS)
+    hot, cold = np.maximum(POLISH_HEAT, ridge), np.maximum(ridge, SMALLEST_RIDGE)
+    cooling = np.geomspace(hot, cold, COOLING_STEPS)
     return [Step(heat, heat - ridge) for heat in cooling] + [Step(ridge)] * FINAL_STEPS

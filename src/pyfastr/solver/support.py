@@ -10,6 +10,8 @@ from pyfastr.solver.models import Models, distinct
 from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import SMALLEST_SHARE, Problem
 from pyfastr.solver.starts import shake
+from pyfastr.solver.sweep import run_sweeps
+from pyfastr.solver.update import Penalty
 
 Array = NDArray[Any]
 
@@ -30,10 +32,31 @@ N_HOPS, HOPPERS, HOPPER_COPIES = 6, 32, 4
 ENOUGH_HITS = 64
 
 
-def refit(problem: Problem, models: Models) -> Polished:
-    """Fit the non-zero entries anew, without threshold and all but without ridge."""
+def refit(
+    problem: Problem, models: Models, ridge: float | Array, *, max_iter: int, tol: float
+) -> Models:
+    """Fit the non-zero entries of every model anew, without threshold.
+
+    Joint steps come first, as sweeps alone crawl where samples are few; the sweeps after them
+    end in a fixed point of the update, whose ridge shrinks a little otherwise.
+    """
     masks = [c != 0 for c in models.components]
-    return polish(problem, models, [Step(REFIT_RIDGE)] * REFIT_STEPS, masks)
+    first, which = _first_of_equals(models.task, ridge, masks)
+    some, penalty = models.take(first), Penalty(ridge, 0.0, masks).take(first)
+    if problem.labels is None:
+        some = polish(problem, some, [Step(penalty.ridge)] * REFIT_STEPS, penalty.masks).models
+    fitted, _, _ = run_sweeps(problem, some, penalty, max_iter=max_iter, tol=tol)
+    return fitted.take(which)
+
+
+def _first_of_equals(task: Array, ridge: float | Array, masks: list[Array]) -> tuple[Array, Array]:
+    """Index of the first model of each task, ridge and support, and where each model's is."""
+    K = len(task)
+    bits = [np.packbits(m.reshape(K, -1), axis=1) for m in masks]
+    numbers = np.column_stack([task, np.broadcast_to(ridge, K)])
+    keys = np.column_stack([numbers.view(np.uint8).reshape(K, -1), *bits])
+    _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    return first, which.reshape(-1)
 
 
 @dataclass(frozen=True)
@@ -47,10 +70,9 @@ class Thinned:
         """Return some of the models."""
         return Thinned(self.models.take(which), self.evidence[which])
 
-    def best(self) -> Models:
+    def best(self) -> "Thinned":
         """Return the most evident model, a batch of one."""
-        first = int(np.argmin(self.evidence))
-        return self.models.take(slice(first, first + 1))
+        return self.take(np.array([np.argmin(self.evidence)]))
 
     def join(self, other: "Thinned") -> "Thinned":
         """Return the models of both."""

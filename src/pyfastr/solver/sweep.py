@@ -101,6 +101,7 @@ def newton_step(
     The ridge is relative to the samples' curvature where nothing is known (1/4), as that of
     samples the model is sure of vanishes.
     """
+    assert problem.labels is not None
     labels = problem.of(problem.labels, task)
     C, g = problem.of(problem.nuisance, task), problem.weights_of(task, None)
     fitted = (features @ old[:, :, None])[..., 0]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pyfastr.solver.models import Models
 from pyfastr.solver.polish import Polished
 from pyfastr.solver.problem import ROUNDING, Problem
-from pyfastr.solver.support import evidence
+from pyfastr.solver.support import Thinned, evidence
 from pyfastr.solver.update import soft_threshold, solve_regularised
 
 Array = NDArray[Any]
@@ -24,39 +24,52 @@ THRESHOLDS = tuple(np.geomspace(1e-3, 0.9, 12))
 
 
 def elementary_ridge(
-    problem: Problem, ridge: float, threshold: float, used: Array | None = None
+    problem: Problem,
+    ridge: float,
+    task: int = 0,
+    threshold: float = 0.0,
+    used: Array | None = None,
 ) -> Models:
-    """Fit EE-Ridge (Yang, Lozano, Ravikumar 2014), optionally to some of the features only."""
+    """Fit EE-Ridge (Yang, Lozano, Ravikumar 2014), optionally to some of the features only.
+
+    The problem has one task; the model is given the number it has elsewhere.
+    """
     used = np.ones(problem.shape[0], bool) if used is None else used
     solution = np.zeros(problem.shape[0])
     if used.any():
         solution[used] = soft_threshold(_Whitened(problem, used).ridge_solution(ridge), threshold)
-    return Models([np.ones((1, 1, 1))], np.ones((1, 1))).replace(0, solution[None, None])
+    start = Models([np.ones((1, 1, 1))], np.ones((1, 1)), np.array([task]))
+    return start.replace(0, solution[None, None])
 
 
-def refit_vector(problem: Problem, models: Models) -> Models:
-    """Fit the non-zero entries anew by least squares."""
-    return elementary_ridge(problem, LEAST_SQUARES, 0.0, models.components[0][0, 0] != 0)
+def refit_vector(problem: Problem, models: Models, ridge: float) -> Models:
+    """Fit the non-zero entries of one model anew, without threshold."""
+    used = models.components[0][0, 0] != 0
+    return elementary_ridge(problem, ridge, int(models.task[0]), used=used)
 
 
-def most_evident_vector(problem: Problem, ridge: float) -> Models:
+def _least_squares(problem: Problem, models: Models) -> Models:
+    return refit_vector(problem, models, LEAST_SQUARES)
+
+
+def most_evident_vector(problem: Problem, ridge: float) -> Thinned:
     """Choose the threshold whose support has the most evidence after a refit."""
-    candidates = [
-        refit_vector(problem, elementary_ridge(problem, ridge, threshold))
-        for threshold in (0.0, *THRESHOLDS)
-    ]
-    fitted = np.stack([fitted_vector(problem, models) for models in candidates])
-    models = Models.concatenate(candidates)
-    rss = np.sum(problem.residuals(fitted, models.task) ** 2, axis=1)
+    models = Models.concatenate(
+        [
+            _least_squares(problem, elementary_ridge(problem, ridge, threshold=threshold))
+            for threshold in (0.0, *THRESHOLDS)
+        ]
+    )
+    rss = np.sum(problem.residuals(fitted_vectors(problem, models), models.task) ** 2, axis=1)
     n_free = np.count_nonzero(models.components[0], axis=(1, 2))
-    best = int(np.argmin(evidence(problem, Polished(models, rss, rss), n_free)))
-    return candidates[best]
+    return Thinned(models, evidence(problem, Polished(models, rss, rss), n_free)).best()
 
 
-def fitted_vector(problem: Problem, models: Models) -> Array:
-    """``<w, x_i>`` in one pass."""
-    source, w = problem.projector.source, models.coefficient() / problem.x_scale
-    return np.concatenate([source.read(rows) @ w for rows in source.slices])
+def fitted_vectors(problem: Problem, models: Models) -> Array:
+    """``<w, x_i>`` of every model, ``(K, n_samples)``, in one pass."""
+    source = problem.projector.source
+    vectors = models.components[0][:, 0] * (models.scales / problem.x_scale)
+    return np.concatenate([source.read(rows) @ vectors.T for rows in source.slices]).T
 
 
 class _Whitened:

@@ -1,0 +1,143 @@
+"""What a fit is given, checked: samples, responses, weights, intercept and covariates."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import _check_sample_weight
+
+from pyfastr.estimators.validation import check_covariates
+from pyfastr.solver.logistic import profiled_offset
+from pyfastr.solver.models import Models
+from pyfastr.solver.problem import Problem, make_problem
+from pyfastr.sources import Source, as_source, largest_entry
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Data:
+    """Samples with one response and weight each, or with one of each for every task.
+
+    Attributes
+    ----------
+    source : Source
+    x_scale : float
+        Size of the largest entry of X.
+    y : ndarray of shape (n_samples,) or (T, n_samples)
+    weights : ndarray of shape (n_samples,) or (T, n_samples), or None
+    covariates : ndarray of shape (n_samples, n_covariates) or None
+    fit_intercept : bool
+    logistic : bool
+        Whether y are labels -1 and 1 whose logistic loss is lowered.
+    """
+
+    source: Source
+    x_scale: float
+    y: Array
+    weights: Array | None
+    covariates: Array | None
+    fit_intercept: bool
+    logistic: bool = False
+
+    @classmethod
+    def check(
+        cls,
+        X: Array,
+        y: Array,
+        sample_weight: Any,
+        covariates: Any,
+        *,
+        fit_intercept: bool,
+        logistic: bool = False,
+    ) -> "Data":
+        """Check weights and covariates of samples and responses that are checked already."""
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
+            _check_enough_weight(weights)
+        source = as_source(X)
+        Z = check_covariates(covariates, len(y))
+        return cls(
+            source, largest_entry(source), y.astype(float), weights, Z, fit_intercept, logistic
+        )
+
+    def tasks(self, *, y: Array | None = None, weights: Array | None = None) -> "Data":
+        """Return the same samples with a row of responses, or of further weights, for each task."""
+        if weights is not None and self.weights is not None:
+            weights = weights * self.weights
+        return replace(
+            self,
+            y=self.y if y is None else y,
+            weights=self.weights if weights is None else weights,
+        )
+
+    @cached_property
+    def problem(self) -> Problem:
+        """What the solver is given."""
+        return make_problem(
+            self.source,
+            self.y,
+            x_scale=self.x_scale,
+            fit_intercept=self.fit_intercept,
+            sample_weight=self.weights,
+            covariates=self.covariates,
+            logistic=self.logistic,
+        )
+
+    @cached_property
+    def nuisance_columns(self) -> Array:
+        """Intercept and covariates as columns."""
+        columns = [np.ones((self.source.shape[0], 1))] if self.fit_intercept else []
+        if self.covariates is not None:
+            columns.append(self.covariates)
+        return np.hstack(columns) if columns else np.empty((self.source.shape[0], 0))
+
+    def nuisance_coefficients(self, models: Models, fitted: Array) -> Array:
+        """Coefficients ``(K, q)`` of intercept and covariates beside fitted values ``(K, N)``."""
+        columns, task = self.nuisance_columns, models.task
+        if not columns.shape[1]:
+            return np.empty((len(models), 0))
+        left = self._left(fitted, task)
+        if self.weights is None:
+            return _least_squares(columns, left.T).T
+        roots = np.sqrt(np.atleast_2d(self.weights))
+        roots = np.broadcast_to(roots if len(roots) == 1 else roots[task], left.shape)
+        return np.stack(
+            [_least_squares(columns * g[:, None], z * g) for g, z in zip(roots, left, strict=True)]
+        )
+
+    def predictions(self, models: Models, fitted: Array) -> Array:
+        """Fitted values ``(K, N)`` in the units of y, with intercept and covariates."""
+        scale = self.problem.y_scale[models.task][:, None]
+        nuisance = self.nuisance_coefficients(models, fitted) @ self.nuisance_columns.T
+        return fitted * scale + nuisance
+
+    def _left(self, fitted: Array, task: Array) -> Array:
+        """Return what intercept and covariates are to explain, ``(K, N)``, in the units of y."""
+        problem = self.problem
+        if problem.labels is None:
+            y = np.atleast_2d(self.y)
+            return (y if len(y) == 1 else y[task]) - fitted * problem.y_scale[task][:, None]
+        C, g = problem.of(problem.nuisance, task), problem.weights_of(task, None)
+        return profiled_offset(problem.of(problem.labels, task), fitted, C, g)
+
+
+def _check_enough_weight(weights: Array) -> None:
+    """Refuse weights that leave fewer than two samples."""
+    n_positive = int(np.count_nonzero(weights))
+    if n_positive < 2:
+        raise ValueError(
+            f"sample_weight has {n_positive} positive entries; expected at least 2 samples that "
+            "count."
+        )
+
+
+def _least_squares(A: Array, b: Array) -> Array:
+    """Minimum-norm least squares with columns brought to one scale."""
+    size = np.abs(A).max(axis=0)
+    size = np.where(size > 0, size, 1)
+    found: Array = np.linalg.lstsq(A / size, b, rcond=None)[0]
+    return (found.T / size).T

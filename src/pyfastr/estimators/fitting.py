@@ -1,0 +1,218 @@
+"""What regressor and classifier share: from checked data to fitted attributes."""
+
+import warnings
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from pyfastr.estimators.coefficient import LazyCoefficient
+from pyfastr.estimators.data import Data
+from pyfastr.estimators.validation import (
+    LinearTensorMixin,
+    as_generator,
+    check_covariates,
+    check_init,
+)
+from pyfastr.solver.problem import Problem
+from pyfastr.solver.rounds import Starts
+from pyfastr.solver.solve import Fit, Settings, solve
+
+Array = NDArray[Any]
+
+CONSTRAINTS: dict[str, list[Any]] = {
+    "threshold": [Interval(Real, 0, 1, closed="left"), StrOptions({"theory"})],
+    "ridge": [Interval(Real, 0, None, closed="left")],
+    "n_terms": [Interval(Integral, 1, None, closed="left")],
+    "init": [StrOptions({"mixed", "spectral", "random"}), list, tuple],
+    "n_init": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+    "sweep": [StrOptions({"cyclic", "simultaneous"})],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "fit_intercept": ["boolean"],
+    "refit_support": ["boolean", StrOptions({"evidence"})],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+}
+# The constant that the theorem leaves open, with k_m = p_m and d_m = 1, and the largest result.
+THEORY_CONSTANT, LARGEST_THRESHOLD = 0.1, 0.9
+
+
+def theory_threshold(n_samples: int, shape: tuple[int, ...]) -> float:
+    r"""Threshold of the order that the paper's theorem asks for.
+
+    .. math:: \lambda = 0.1\,\max_m \Bigl(\frac{\sqrt{k_m}\,\log p_m}{N d_m}\Bigr)^{1/3}
+
+    The theorem leaves the constant open, and nobody knows the number :math:`k_m` of non-zero
+    entries or the smallest singular value :math:`d_m` of the projections beforehand: here
+    :math:`k_m = p_m` and :math:`d_m = 1`, as for independent elements of unit variance.
+
+    Parameters
+    ----------
+    n_samples : int
+    shape : tuple of int
+        Shape of a sample.
+
+    Returns
+    -------
+    float
+    """
+    p = np.asarray(shape, float)
+    order = np.max(np.sqrt(p) * np.log(np.maximum(p, 2)) / n_samples) ** (1 / 3)
+    return float(min(THEORY_CONSTANT * order, LARGEST_THRESHOLD))
+
+
+class FasTRBase(LinearTensorMixin, BaseEstimator):
+    """Parameters, the fit of checked data, and the attributes that it leaves."""
+
+    threshold: float | Literal["theory"]
+    ridge: float
+    n_terms: int
+    init: Literal["mixed", "spectral", "random"] | Sequence[Array]
+    n_init: int | Literal["auto"]
+    sweep: Literal["cyclic", "simultaneous"]
+    max_iter: int
+    tol: float
+    fit_intercept: bool
+    refit_support: bool | Literal["evidence"]
+    random_state: Any
+    verbose: int
+
+    def _fit_data(self, data: Data) -> Fit:
+        """Solve, and set the fitted attributes."""
+        problem = data.problem
+        settings = self._settings(data.source.shape)
+        solution = solve(problem, settings, as_generator(self.random_state), self._report)
+        self._set_factors(problem, solution)
+        self._set_nuisance(data.nuisance_coefficients(solution.models, solution.fitted)[0], data)
+        self._set_history(problem, solution)
+        self._warn(problem, solution)
+        return solution
+
+    def _with_covariates(self, X: Any, covariates: Any) -> Array:
+        """``<coef_, X_i>``, intercept and covariates."""
+        check_is_fitted(self)
+        prediction = self._linear_prediction(X)
+        own: Array | None = getattr(self, "covariate_coef_", None)
+        expected = 0 if own is None else len(own)
+        Z = check_covariates(covariates, len(prediction), expected=expected)
+        return prediction if Z is None else prediction + (Z @ own).astype(prediction.dtype)
+
+    @property
+    def coef_(self) -> Array:  # type: ignore[override]
+        return self._coefficient()
+
+    def _settings(self, x_shape: tuple[int, ...]) -> Settings:
+        """Translate the parameters for the solver."""
+        n_samples, *rest = x_shape
+        shape = tuple(rest)
+        if len(shape) == 1 and self.n_terms > 1:
+            raise ValueError(
+                f"n_terms is {self.n_terms}, but the samples are vectors of shape {shape}, whose "
+                "coefficient is one vector; expected n_terms=1 for 2-D X."
+            )
+        init = self.init
+        if not isinstance(init, str):
+            init = check_init(init, shape, self.n_terms)
+        return Settings(
+            threshold=(
+                theory_threshold(n_samples, shape)
+                if isinstance(self.threshold, str)
+                else float(self.threshold)
+            ),
+            ridge=float(self.ridge),
+            n_terms=int(self.n_terms),
+            init=init,
+            n_init=self.n_init,
+            order=self.sweep,
+            max_iter=int(self.max_iter),
+            tol=float(self.tol),
+            refit_support=self.refit_support,
+        )
+
+    def _report(self, starts: Starts) -> None:
+        """Tell a person who watches how the search goes."""
+        if self.verbose:
+            print(  # noqa: T201
+                f"[FasTR] round {starts.n_rounds}: {starts.n_starts} starts so far, "
+                f"{starts.n_hits} of {starts.n_polished} polished reached the best solution, "
+                f"the next best leaves "
+                f"{starts.gap:.3g} x its squared residuals"
+                f"{': sure' if starts.sure else ''}",
+                flush=True,
+            )
+
+    def _set_factors(self, problem: Problem, solution: Fit) -> None:
+        """Read factors and scales off the solution, in the user's units and type."""
+        dtype = problem.projector.source.dtype
+        models = solution.models
+        scales = models.scales[0] * (problem.y_scale[0] / problem.x_scale)
+        order = np.argsort(-scales, kind="stable")
+        with np.errstate(over="ignore"):
+            typed = scales[order].astype(dtype)
+        if not np.isfinite(typed).all():
+            raise ValueError(
+                f"The coefficient is of size {scales.max():.3g}, which {dtype} cannot hold: X "
+                f"is of size {problem.x_scale:.3g} and y of size {problem.y_scale[0]:.3g}. "
+                "Rescale one."
+            )
+        self.factors_ = [
+            np.ascontiguousarray(c[0][order].T.astype(dtype, copy=False)) for c in models.components
+        ]
+        self.scales_ = typed
+        self._coefficient = LazyCoefficient(self.factors_, self.scales_)
+
+    def _set_nuisance(self, found: Array, data: Data) -> None:
+        """Take over intercept and covariates."""
+        self.intercept_ = float(found[0]) if self.fit_intercept else 0.0
+        if data.covariates is not None:
+            self.covariate_coef_ = found[int(self.fit_intercept) :]
+        elif hasattr(self, "covariate_coef_"):
+            del self.covariate_coef_
+
+    def _set_history(self, problem: Problem, solution: Fit) -> None:
+        """Keep what a person needs to judge convergence."""
+        history = solution.history
+        loss = np.array([row[0] for row in history.loss])
+        if problem.labels is None:
+            # The square of a huge y is infinite, and nothing else suffers from it.
+            with np.errstate(over="ignore"):
+                loss = np.square(np.sqrt(loss) * problem.y_scale[0])
+        self.history_ = {
+            "loss": loss,
+            "change": np.array([row[0] for row in history.change]),
+        }
+        self.n_iter_ = len(history.loss)
+        self.converged_ = bool(solution.converged[0])
+        self.starts_ = solution.starts
+
+    def _warn(self, problem: Problem, solution: Fit) -> None:
+        """Say what a person should not miss."""
+        if not problem.response.any():
+            warnings.warn(
+                "y is constant, or intercept and covariates explain all of it: the coefficient "
+                "is zero. Check y.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        elif not solution.models.scales.any():
+            warnings.warn(
+                "The coefficient is zero: X does not vary, or the threshold emptied a mode. "
+                "Check X, or lower `threshold`.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        elif not self.converged_:
+            warnings.warn(
+                f"The sweeps did not converge: W still changed by {self.history_['change'][-1]:.2g}"
+                f" of its size in sweep {self.n_iter_}. Raise `max_iter` or `tol`, or raise "
+                "`ridge`.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
