@@ -5,13 +5,38 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyfastr import baselines, datasets, metrics
-    from pyfastr.estimators import FasTRRegressor, TensorScaler
+    from pyfastr.estimators import (
+        FasTRClassifier,
+        FasTRClassifierCV,
+        FasTRRegressor,
+        FasTRRegressorCV,
+        TensorScaler,
+        theory_threshold,
+    )
 
 __version__ = "0.1.0"
 
-__all__ = ["FasTRRegressor", "TensorScaler", "__version__", "baselines", "datasets", "metrics"]
+__all__ = [
+    "FasTRClassifier",
+    "FasTRClassifierCV",
+    "FasTRRegressor",
+    "FasTRRegressorCV",
+    "TensorScaler",
+    "__version__",
+    "baselines",
+    "datasets",
+    "metrics",
+    "theory_threshold",
+]
 
-_ESTIMATORS = {"FasTRRegressor", "TensorScaler"}
+_ESTIMATORS = {
+    "FasTRClassifier",
+    "FasTRClassifierCV",
+    "FasTRRegressor",
+    "FasTRRegressorCV",
+    "TensorScaler",
+    "theory_threshold",
+}
 _MODULES = {"baselines", "datasets", "metrics"}
 
 

@@ -20,6 +20,7 @@ from pyfastr.estimators.validation import (
     check_covariates,
     check_init,
 )
+from pyfastr.solver.models import Models
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.rounds import Starts
 from pyfastr.solver.solve import Fit, Settings, solve
@@ -89,8 +90,8 @@ class FasTRBase(LinearTensorMixin, BaseEstimator):
         problem = data.problem
         settings = self._settings(data.source.shape)
         solution = solve(problem, settings, as_generator(self.random_state), self._report)
-        self._set_factors(problem, solution)
-        self._set_nuisance(data.nuisance_coefficients(solution.models, solution.fitted)[0], data)
+        self._set_factors(data, solution.models)
+        self._set_nuisance(data, data.nuisance_coefficients(solution.models, solution.fitted)[0])
         self._set_history(problem, solution)
         self._warn(problem, solution)
         return solution
@@ -148,18 +149,18 @@ class FasTRBase(LinearTensorMixin, BaseEstimator):
                 flush=True,
             )
 
-    def _set_factors(self, problem: Problem, solution: Fit) -> None:
-        """Read factors and scales off the solution, in the user's units and type."""
-        dtype = problem.projector.source.dtype
-        models = solution.models
-        scales = models.scales[0] * (problem.y_scale[0] / problem.x_scale)
+    def _set_factors(self, data: Data, models: Models) -> None:
+        """Read factors and scales off one model, in the user's units and type."""
+        dtype, problem = data.source.dtype, data.problem
+        y_scale = float(problem.y_scale[models.task[0]])
+        scales = models.scales[0] * (y_scale / problem.x_scale)
         order = np.argsort(-scales, kind="stable")
         with np.errstate(over="ignore"):
             typed = scales[order].astype(dtype)
         if not np.isfinite(typed).all():
             raise ValueError(
                 f"The coefficient is of size {scales.max():.3g}, which {dtype} cannot hold: X "
-                f"is of size {problem.x_scale:.3g} and y of size {problem.y_scale[0]:.3g}. "
+                f"is of size {problem.x_scale:.3g} and y of size {y_scale:.3g}. "
                 "Rescale one."
             )
         self.factors_ = [
@@ -168,7 +169,7 @@ class FasTRBase(LinearTensorMixin, BaseEstimator):
         self.scales_ = typed
         self._coefficient = LazyCoefficient(self.factors_, self.scales_)
 
-    def _set_nuisance(self, found: Array, data: Data) -> None:
+    def _set_nuisance(self, data: Data, found: Array) -> None:
         """Take over intercept and covariates."""
         self.intercept_ = float(found[0]) if self.fit_intercept else 0.0
         if data.covariates is not None:
@@ -191,6 +192,8 @@ class FasTRBase(LinearTensorMixin, BaseEstimator):
         self.n_iter_ = len(history.loss)
         self.converged_ = bool(solution.converged[0])
         self.starts_ = solution.starts
+        if self.refit_support == "evidence":
+            self.evidence_ = solution.evidence
 
     def _warn(self, problem: Problem, solution: Fit) -> None:
         """Say what a person should not miss."""

@@ -121,12 +121,14 @@ def solve_grid(
     thresholds: Sequence[float],
     settings: Settings,
     rng: np.random.Generator,
+    *,
+    budget: int = GRID_BUDGET,
 ) -> GridFits:
     """Fit every ridge and threshold to every task, all models sharing each pass over X.
 
     The starts of a task serve all its ridges, and the solution of a ridge all thresholds.
     """
-    starts = _grid_starts(problem, ridges, settings, rng)
+    starts = _grid_starts(problem, ridges, settings, rng, budget)
     each = np.repeat(np.arange(len(starts)), len(thresholds))
     ridge = np.tile(np.repeat(ridges, len(thresholds)), problem.n_tasks)
     threshold = np.tile(thresholds, len(starts))
@@ -204,7 +206,11 @@ def _search(
 
 
 def _grid_starts(
-    problem: Problem, ridges: Sequence[float], settings: Settings, rng: np.random.Generator
+    problem: Problem,
+    ridges: Sequence[float],
+    settings: Settings,
+    rng: np.random.Generator,
+    budget: int,
 ) -> Models:
     """Return the best start of every task and ridge."""
     least = replace(settings, ridge=float(min(ridges)))
@@ -216,7 +222,7 @@ def _grid_starts(
                 for r in ridges
             ]
         )
-    found = _search(problem, least, rng, budget=GRID_BUDGET)
+    found = _search(problem, least, rng, budget=budget)
     candidates = Models.concatenate([_candidates(f) for f in found])
     owners = candidates.task
     K, n_ridges = len(candidates), len(ridges)

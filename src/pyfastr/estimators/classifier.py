@@ -1,0 +1,311 @@
+"""FasTR for two classes."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import compute_sample_weight
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
+
+from pyfastr.estimators.data import Data
+from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase
+from pyfastr.estimators.validation import check_tensor
+
+Array = NDArray[Any]
+
+CLASSIFIER_CONSTRAINTS: dict[str, list[Any]] = {
+    **CONSTRAINTS,
+    "loss": [StrOptions({"squared", "logistic"})],
+    "class_weight": [dict, StrOptions({"balanced"}), None],
+}
+
+
+class BinaryMixin(ClassifierMixin):
+    """Labels in, labels and probabilities out, for two classes and a linear decision."""
+
+    classes_: Array
+    calibration_: tuple[float, float]
+    loss: str
+    class_weight: Any
+
+    def predict(self, X: Any, covariates: Any = None) -> Array:
+        """Predict the class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, p1, ..., pM)
+        covariates : array-like of shape (n_samples, n_covariates), optional
+            Needed if and only if the fit had them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        decision = self._decide(X, covariates)
+        return self.classes_[(decision > 0).astype(int)]
+
+    def predict_proba(self, X: Any, covariates: Any = None) -> Array:
+        """Predict the probabilities of both classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, p1, ..., pM)
+        covariates : array-like of shape (n_samples, n_covariates), optional
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+        """
+        decision = self._decide(X, covariates)
+        slope, offset = self.calibration_
+        positive = expit(slope * decision + offset)
+        return np.column_stack([1 - positive, positive])
+
+    def _decide(self, X: Any, covariates: Any) -> Array:
+        """Return the decision values; without covariates a subclass need not know of them."""
+        check_is_fitted(self)
+        decide: Any = self.decision_function  # type: ignore[attr-defined]
+        return decide(X) if covariates is None else decide(X, covariates)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
+        """Return checked samples, labels -1 and 1, and weights; set `classes_`."""
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
+                "is None."
+            )
+        X = check_tensor(self, X, reset=True, min_samples=2)
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        self.classes_, labels = _binary_labels(y)
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
+        if self.class_weight is not None:
+            own = compute_sample_weight(self.class_weight, y)
+            weights = own if weights is None else own * weights
+        if weights is not None:
+            _check_both_classes(labels, weights, self.classes_)
+        return X, labels, weights
+
+
+class FasTRClassifier(BinaryMixin, FasTRBase):
+    r"""Sparse unit-rank tensor classification of two classes.
+
+    The decision is :math:`f(X) = \langle W, X\rangle + b` with W a sum of `n_terms` outer
+    products, as in :class:`FasTRRegressor`, which also tells of the search for starts.
+
+    Parameters
+    ----------
+    threshold : float or "theory", default=0.0
+        Relative soft threshold, as in :class:`FasTRRegressor`.
+    ridge : float, default=1.0
+        Relative ridge, as in :class:`FasTRRegressor`. Labels are noisy, so it is larger here;
+        :class:`FasTRClassifierCV` chooses it.
+    n_terms : int, default=1
+        Number of unit-rank terms.
+    loss : {"squared", "logistic"}, default="squared"
+        "squared" regresses labels -1 and 1, as the paper does. "logistic" lowers the logistic
+        loss: the same updates with weights and a response that are renewed in each (IRLS), from
+        the solution of the squared loss.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, as in scikit-learn.
+    init : {"mixed", "spectral", "random"} or sequence of M arrays, default="mixed"
+    n_init : int or "auto", default="auto"
+    sweep : {"cyclic", "simultaneous"}, default="cyclic"
+    max_iter : int, default=1000
+    tol : float, default=1e-3
+    fit_intercept : bool, default=True
+    refit_support : bool or "evidence", default=False
+        "evidence" is of the squared loss only.
+    random_state : int, RandomState or None, default=None
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+    calibration_ : tuple of two floats
+        Slope a and offset b of the probability :math:`1 / (1 + \exp(-(a f(X) + b)))` of
+        `classes_[1]`. The logistic loss has (1, 0). For the squared loss they are Platt's, fitted
+        to the training decisions: with few samples per degree of freedom these are too sure, and
+        :class:`FasTRClassifierCV` uses held-out decisions.
+    coef_ : ndarray of shape (p1, ..., pM)
+    factors_, scales_, intercept_, covariate_coef_, n_iter_, converged_, history_, starts_
+        As in :class:`FasTRRegressor`; the loss of `history_` is the one chosen.
+    tensor_shape_in_ : tuple of int
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyfastr import FasTRClassifier
+    >>> from pyfastr.datasets import make_tensor_regression
+    >>> X, y = make_tensor_regression(200, (8, 8), random_state=0)
+    >>> labels = np.where(y > 0, "patient", "control")
+    >>> model = FasTRClassifier(random_state=0).fit(X[:150], labels[:150])
+    >>> model.classes_.tolist()
+    ['control', 'patient']
+    >>> bool(model.score(X[150:], labels[150:]) > 0.9)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CLASSIFIER_CONSTRAINTS
+
+    def __init__(
+        self,
+        threshold: float | Literal["theory"] = 0.0,
+        ridge: float = 1.0,
+        *,
+        n_terms: int = 1,
+        loss: Literal["squared", "logistic"] = "squared",
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        init: Literal["mixed", "spectral", "random"] | Sequence[Array] = "mixed",
+        n_init: int | Literal["auto"] = "auto",
+        sweep: Literal["cyclic", "simultaneous"] = "cyclic",
+        max_iter: int = 1000,
+        tol: float = 1e-3,
+        fit_intercept: bool = True,
+        refit_support: bool | Literal["evidence"] = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.threshold = threshold
+        self.ridge = ridge
+        self.n_terms = n_terms
+        self.loss = loss
+        self.class_weight = class_weight
+        self.init = init
+        self.n_init = n_init
+        self.sweep = sweep
+        self.max_iter = max_iter
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.refit_support = refit_support
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None
+    ) -> "FasTRClassifier":
+        """Fit the coefficient.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, p1, ..., pM)
+            M >= 1. Never copied or written to.
+        y : array-like of shape (n_samples,)
+            Two classes, labelled in any way.
+        sample_weight : array-like of shape (n_samples,), optional
+        covariates : array-like of shape (n_samples, n_covariates), optional
+            Columns with an ordinary, unpenalised coefficient each.
+
+        Returns
+        -------
+        FasTRClassifier
+            The fitted estimator itself.
+        """
+        check_loss(self)
+        X, labels, weights = self._checked(X, y, sample_weight)
+        data = Data.check(
+            X,
+            labels,
+            weights,
+            covariates,
+            fit_intercept=self.fit_intercept,
+            logistic=self.loss == "logistic",
+        )
+        solution = self._fit_data(data)
+        decision = data.predictions(solution.models, solution.fitted)[0]
+        self.calibration_ = calibrate(self.loss, decision, labels, weights)
+        return self
+
+    def decision_function(self, X: Any, covariates: Any = None) -> Array:
+        """Return the decision values, above 0 for `classes_[1]`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, p1, ..., pM)
+        covariates : array-like of shape (n_samples, n_covariates), optional
+            Needed if and only if the fit had them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._with_covariates(X, covariates)
+
+
+def check_loss(estimator: Any) -> None:
+    """Refuse the one pair of options that has no meaning."""
+    if estimator.loss == "logistic" and estimator.refit_support == "evidence":
+        raise ValueError(
+            "refit_support is 'evidence' and loss is 'logistic', but the evidence is that of the "
+            "squared loss; expected refit_support=True or False, or loss='squared'."
+        )
+
+
+def calibrate(
+    loss: str, decision: Array, labels: Array, weights: Array | None
+) -> tuple[float, float]:
+    """Return slope and offset that turn decisions into log-odds.
+
+    Those of the logistic loss are log-odds. Others get Platt's, with his targets that keep
+    probabilities of small samples away from 0 and 1.
+    """
+    if loss == "logistic":
+        return 1.0, 0.0
+    g = np.ones(len(labels)) if weights is None else weights
+    size = np.abs(decision).max(initial=0.0) or 1.0
+    positive = labels > 0
+    n_positive, n_negative = g[positive].sum(), g[~positive].sum()
+    target = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
+    platt = LogisticRegression(C=np.inf).fit(
+        np.tile(decision / size, 2)[:, None],
+        np.repeat([1, 0], len(labels)),
+        np.concatenate([g * target, g * (1 - target)]),
+    )
+    return float(platt.coef_[0, 0]) / size, float(platt.intercept_[0])
+
+
+def _binary_labels(y: Array) -> tuple[Array, Array]:
+    """Return the two classes and the labels as -1 and 1."""
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is "
+            f"{type_of_target(y)}: y has {len(classes)} classes; expected 2. Use "
+            "sklearn.multiclass.OneVsRestClassifier for more."
+        )
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has only one class, {classes[0]!r}; expected samples of 2 classes to tell apart."
+        )
+    return classes, 2.0 * codes - 1
+
+
+def _check_both_classes(labels: Array, weights: Array, classes: Array) -> None:
+    """Refuse weights that leave one class only."""
+    for label, name in zip((-1, 1), classes, strict=True):
+        if not weights[labels == label].any():
+            raise ValueError(
+                f"sample_weight and class_weight leave no sample of class {name!r}; expected "
+                "positive weights in both classes."
+            )

@@ -1,0 +1,229 @@
+"""Fits of every fold and grid point in one batch, and their scores on held-out samples."""
+
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.metrics._scorer import _BaseScorer
+from sklearn.utils import _safe_indexing
+
+from pyfastr.estimators.classifier import calibrate
+from pyfastr.estimators.data import Data
+from pyfastr.estimators.fitting import FasTRBase
+from pyfastr.solver.models import Models
+from pyfastr.solver.solve import GRID_BUDGET, GridFits, Settings, solve_grid
+
+Array = NDArray[Any]
+Split = tuple[Array, Array]
+
+
+@dataclass(frozen=True)
+class FoldFits:
+    """Models of every fold, ridge and threshold, and their predictions of all samples.
+
+    Attributes
+    ----------
+    models : Models
+        In the order of folds, ridges and thresholds; `task` is the fold.
+    predictions : ndarray of shape (K, n_samples)
+        In the units of y, or decision values; those of a fold's own training samples too.
+    nuisance : ndarray of shape (K, q)
+        Coefficients of intercept and covariates.
+    starts : Models
+        Of every fold and ridge: what the sweeps began from.
+    data : Data
+        Of the folds.
+    """
+
+    models: Models
+    predictions: Array
+    nuisance: Array
+    starts: Models
+    data: Data
+
+
+def training_weights(splits: Sequence[Split], n_samples: int) -> Array:
+    """Return weights ``(F, n_samples)`` that count how often a fold trains on each sample."""
+    return np.stack([np.bincount(train, minlength=n_samples) for train, _ in splits]).astype(float)
+
+
+def fit_folds(
+    data: Data,
+    splits: Sequence[Split],
+    ridges: Sequence[float],
+    thresholds: Sequence[float],
+    settings: Settings,
+    rng: np.random.Generator,
+    *,
+    budget: int = GRID_BUDGET,
+) -> FoldFits:
+    """Fit a grid to the training samples of every fold.
+
+    A fold is a row of sample weights, so all folds share each pass over X, and the held-out rows
+    of a projection that training needed anyway are the predictions.
+    """
+    folds = data.tasks(weights=training_weights(splits, data.source.shape[0]))
+    fits: GridFits = solve_grid(folds.problem, ridges, thresholds, settings, rng, budget=budget)
+    nuisance = folds.nuisance_coefficients(fits.models, fits.fitted)
+    scale = folds.problem.y_scale[fits.models.task][:, None]
+    predictions = fits.fitted * scale + nuisance @ folds.nuisance_columns.T
+    return FoldFits(fits.models, predictions, nuisance, fits.starts, folds)
+
+
+class KnownRegressor(RegressorMixin, BaseEstimator):
+    """An estimator whose predictions are known already: X holds the numbers of samples."""
+
+    def __init__(self, prediction: Array) -> None:
+        self.prediction = prediction
+
+    def fit(self, X: Any, y: Any) -> "KnownRegressor":
+        """Do nothing."""
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def predict(self, X: Array) -> Array:
+        """Look the predictions up."""
+        return self.prediction[X[:, 0]]
+
+
+class KnownClassifier(ClassifierMixin, BaseEstimator):
+    """The same for decision values of two classes."""
+
+    def __init__(
+        self, decision: Array, classes: Array, calibration: Callable[[], tuple[float, float]]
+    ) -> None:
+        self.decision = decision
+        self.classes = classes
+        self.calibration = calibration
+
+    @property
+    def classes_(self) -> Array:
+        """The two classes."""
+        return self.classes
+
+    def fit(self, X: Any, y: Any) -> "KnownClassifier":
+        """Do nothing."""
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def decision_function(self, X: Array) -> Array:
+        """Look the decisions up."""
+        return self.decision[X[:, 0]]
+
+    def predict(self, X: Array) -> Array:
+        """Return the class on whose side the decision is."""
+        return self.classes[(self.decision_function(X) > 0).astype(int)]
+
+    def predict_proba(self, X: Array) -> Array:
+        """Return calibrated probabilities."""
+        slope, offset = self.calibration()
+        positive = expit(slope * self.decision_function(X) + offset)
+        return np.column_stack([1 - positive, positive])
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How held-out predictions are scored.
+
+    Attributes
+    ----------
+    scorer : callable or None
+        One of scikit-learn; None is R², computed for all models at once.
+    X, y : array-like
+        As the user gave them; a scorer of the user's own may look at X.
+    data : Data
+    classes : ndarray of shape (2,) or None
+    loss : str
+    twin : estimator
+        Not fitted; scorers of the user's own are given copies that are.
+    """
+
+    scorer: Callable[..., float] | None
+    X: Any
+    y: Any
+    data: Data
+    classes: Array | None
+    loss: str
+    twin: FasTRBase
+
+    def scores(self, fits: FoldFits, splits: Sequence[Split]) -> Array:
+        """Return the scores ``(F, K / F)`` of each fold's models on its held-out samples."""
+        each = len(fits.models) // len(splits)
+        rows = [slice(f * each, (f + 1) * each) for f in range(len(splits))]
+        return np.stack(
+            [self._fold(fits, part, *split) for part, split in zip(rows, splits, strict=True)]
+        )
+
+    def _fold(self, fits: FoldFits, part: slice, train: Array, test: Array) -> Array:
+        """Scores of one fold."""
+        if self.scorer is None:
+            weights = None if self.data.weights is None else self.data.weights[test]
+            return r2_scores(self.data.y[test], fits.predictions[part][:, test], weights)
+        numbers = range(part.start, part.stop)
+        return np.array([self._one(fits, k, train, test) for k in numbers])
+
+    def _one(self, fits: FoldFits, which: int, train: Array, test: Array) -> float:
+        """Score of one model by a scorer of scikit-learn, or by one of the user's own."""
+        assert self.scorer is not None
+        y = _safe_indexing(self.y, test)
+        if not isinstance(self.scorer, _BaseScorer):
+            fitted = self._fitted(fits, which, train)
+            return float(self.scorer(fitted, _safe_indexing(self.X, test), y))
+        known = self._known(fits.predictions[which], train)
+        return float(self.scorer(known, test[:, None], y, **self._weight_option(test)))
+
+    def _known(self, prediction: Array, train: Array) -> BaseEstimator:
+        if self.classes is None:
+            return KnownRegressor(prediction)
+        weights = None if self.data.weights is None else self.data.weights[train]
+        return KnownClassifier(
+            prediction,
+            self.classes,
+            lambda: calibrate(self.loss, prediction[train], self.data.y[train], weights),
+        )
+
+    def _fitted(self, fits: FoldFits, which: int, train: Array) -> FasTRBase:
+        """Make a fitted estimator of one model."""
+        twin: Any = clone(self.twin)
+        twin._set_factors(fits.data, fits.models.take(slice(which, which + 1)))
+        twin._set_nuisance(fits.data, fits.nuisance[which])
+        twin.tensor_shape_in_ = self.data.source.shape[1:]
+        twin.n_features_in_ = twin.tensor_shape_in_[0]
+        if self.classes is not None:
+            known: Any = self._known(fits.predictions[which], train)
+            twin.classes_, twin.calibration_ = self.classes, known.calibration()
+        return twin
+
+    def _weight_option(self, test: Array) -> dict[str, Array]:
+        """Weigh the held-out samples where the score can."""
+        score = getattr(self.scorer, "_score_func", None)
+        if self.data.weights is None or score is None:
+            return {}
+        known = "sample_weight" in inspect.signature(score).parameters
+        return {"sample_weight": self.data.weights[test]} if known else {}
+
+
+def r2_scores(y: Array, predictions: Array, weights: Array | None) -> Array:
+    """R² of every row of predictions, as `sklearn.metrics.r2_score` has it."""
+    if len(y) < 2:
+        warnings.warn(
+            "R² is not defined for folds of one held-out sample; pass another `scoring`.",
+            stacklevel=2,
+        )
+        return np.full(len(predictions), np.nan)
+    g = np.ones(len(y)) if weights is None else weights
+    unexplained = ((y - predictions) ** 2) @ g
+    total = ((y - np.average(y, weights=g)) ** 2) @ g
+    if total == 0:
+        return np.where(unexplained == 0, 1.0, 0.0)
+    return 1 - unexplained / total
