@@ -75,7 +75,7 @@ class BinaryMixin(ClassifierMixin):
     def _decide(self, X: Any, covariates: Any) -> Array:
         """Return the decision values; without covariates a subclass need not know of them."""
         check_is_fitted(self)
-        decide: Any = self.decision_function  # type: ignore[attr-defined]
+        decide: Any = self.decision_function
         return decide(X) if covariates is None else decide(X, covariates)
 
     def __sklearn_tags__(self) -> Any:

@@ -43,6 +43,8 @@ Array = NDArray[Any]
 # Both are relative, so they serve every data set: from exact data to labels that are mostly noise.
 THRESHOLDS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.06, 0.1, 0.2, 0.35, 0.55)
 RIDGES = (1e-5, 0.01, 0.1, 1.0, 10.0)
+# Most models of a grid stand still after a few sweeps; those that never do are scored as they are.
+FOLD_SWEEPS = 30
 # Scores closer than this share are the same; of such models the simplest is chosen.
 SAME_SCORE = 1e-9
 # What the best estimator's own parameters and those of its twin have in common.
@@ -147,7 +149,8 @@ class FasTRSelection(BaseEstimator):
         fits, scores, times = [], [], []
         for terms in n_terms:
             began = time.perf_counter()
-            settings = self._twin(0.0, min(ridges), terms)._settings(data.source.shape)
+            twin = self._twin(0.0, min(ridges), terms, max_iter=min(self.max_iter, FOLD_SWEEPS))
+            settings = twin._settings(data.source.shape)
             fits.append(fit_folds(data, splits, ridges, thresholds, settings, rng))
             fitted = time.perf_counter()
             scores.append(scoring.scores(fits[-1], splits))
@@ -258,8 +261,8 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
         Whether to choose the simplest model (fewest terms, then largest threshold, then largest
         ridge) whose score is within one standard error of the best.
     init, n_init, sweep, max_iter, tol, fit_intercept, verbose
-        As in :class:`FasTRRegressor`. `n_init` is that of the final fit; with "auto" the folds
-        have at most 64 starts each.
+        As in :class:`FasTRRegressor`, for the final fit; the folds make at most 30 sweeps, and
+        with ``n_init="auto"`` at most 32 starts each.
     refit_support : bool, default=True
         Whether supports found by a threshold are fitted anew without it, in folds and at the end.
     random_state : int, RandomState or None, default=None
@@ -589,10 +592,9 @@ def _checked_grid(
     grid = list(values)
     if not grid:
         raise ValueError(f"{name} is empty; expected at least one value to choose from.")
+    kind, what = (Integral, "whole numbers") if whole else (Real, "numbers")
     for value in grid:
-        kind = Integral if whole else Real
-        if not isinstance(value, kind) or isinstance(value, bool) or not least <= value < bound:
-            what = "whole numbers" if whole else "numbers"
+        if not isinstance(value, kind) or not least <= float(value) < bound:
             raise ValueError(f"{name} has {value!r}; expected {what} in [{least}, {bound}).")
     return [float(value) for value in grid]
 

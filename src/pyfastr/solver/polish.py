@@ -25,7 +25,7 @@ Array = NDArray[Any]
 # is taken or refused, and its range.
 DAMPING, EASE, STIFFEN, DAMPING_RANGE = 1e-2, 0.2, 5.0, (1e-11, 1e4)
 # Steps that are this share of the parameters end a polish.
-STILL = 1e-10
+STILL = 1e-9
 
 
 @dataclass
@@ -77,12 +77,12 @@ class Step:
     sparsity: float | Array = 0.0
     width: float = 0.5
 
-    def of(self, part: slice, n_models: int) -> "Step":
-        """Return the step of some of the models, as arrays."""
-        ridge, sparsity = (
-            np.broadcast_to(np.asarray(value, float), n_models)[part]
-            for value in (self.ridge, self.sparsity)
-        )
+    def of(self, part: slice | Array, n_models: int | None = None) -> "Step":
+        """Return the step of some of so many models, as arrays."""
+        values = (np.asarray(value, float) for value in (self.ridge, self.sparsity))
+        if n_models is not None:
+            values = (np.broadcast_to(value, n_models) for value in values)
+        ridge, sparsity = (value[part] for value in values)
         return Step(ridge, sparsity, self.width)
 
 
@@ -109,7 +109,7 @@ def polish(
     for part in batches(problem, K, 8.0 * (5 * N * q + 3 * min(N, q) ** 2)):
         some = None if masks is None else [m[part] for m in masks]
         batch = _Batch(problem, models.take(part).astype(float), some)
-        # Steps that are the same stay so: a polish may end once the last kind is reached.
+        # Steps that are the same stay so: models may end once the last kind is reached.
         own = {id(step): step.of(part, K) for step in schedule}
         parts.append(batch.run([own[id(step)] for step in schedule]))
     return Polished.concatenate(parts)
@@ -129,14 +129,24 @@ class _Batch:
             self.theta = self.theta * self.mask
 
     def run(self, schedule: Sequence[Step]) -> Polished:
-        """Step, keep what lowers the objective, adapt the damping."""
-        theta, damping = self.theta, np.full(len(self.theta), DAMPING)
+        """Step, keep what lowers the objective, adapt the damping; who stands still leaves."""
+        K = len(self.theta)
+        ends = _Ends(np.empty_like(self.theta), np.empty(K), np.empty(K))
+        rows, task = np.arange(K), self.task
+        theta, damping = self.theta, np.full(K, DAMPING)
         J, r = self._evaluate(theta)
-        for now in schedule:
+        for whole in schedule:
+            now = whole.of(rows, K)
             penalty = self._penalty(theta, J, now)
             step = self._step(J, r, theta, penalty, damping)
-            if now is schedule[-1] and _all_still(step, theta):
-                break
+            still = _still(step, theta) & (whole is schedule[-1])
+            if still.any():
+                self._end(ends, rows[still], theta[still], J[still], r[still], now.of(still))
+                rows, theta, J, r = rows[~still], theta[~still], J[~still], r[~still]
+                step, penalty, damping = step[~still], penalty[~still], damping[~still]
+                self._keep(~still)
+                if not len(rows):
+                    break
             trial = theta + step
             J_trial, r_trial = self._evaluate(trial)
             better = _objective(r_trial, trial, penalty) < _objective(r, theta, penalty)
@@ -146,11 +156,26 @@ class _Batch:
             J = J_trial
             damping = np.clip(damping * np.where(better, EASE, STIFFEN), *DAMPING_RANGE)
             theta, J = self._balance(theta, J)
-        penalty = self._penalty(theta, J, Step(schedule[-1].ridge, np.zeros(len(theta))))
-        rss = np.sum(r**2, axis=1)
+        self._end(ends, rows, theta, J, r, schedule[-1].of(rows, K))
+        components, lengths = zip(*(unit(c) for c in self._split(ends.theta)), strict=True)
+        models = Models(list(components), np.prod(lengths, axis=0), task)
+        return Polished(models, ends.rss, ends.objective)
+
+    def _keep(self, which: Array) -> None:
+        """Go on with some of the models."""
+        self.task = self.task[which]
+        self.mask = None if self.mask is None else self.mask[which]
+
+    def _end(
+        self, ends: "_Ends", rows: Array, theta: Array, J: Array, r: Array, last: Step
+    ) -> None:
+        """Note where models have ended."""
+        penalty = self._penalty(theta, J, Step(last.ridge, np.zeros(len(theta))))
+        ends.theta[rows] = theta
+        ends.rss[rows] = np.sum(r**2, axis=1)
         # The modes share one penalty on W, counted once for each of them.
-        objective = rss + np.sum(penalty * theta**2, axis=1) / len(self.shapes)
-        return Polished(self._models(theta), rss, objective)
+        total = np.sum(penalty * theta**2, axis=1)
+        ends.objective[rows] = ends.rss[rows] + total / len(self.shapes)
 
     def _balance(self, theta: Array, J: Array) -> tuple[Array, Array]:
         """Give the modes of each term one length, which leaves W as it is."""
@@ -207,9 +232,14 @@ class _Batch:
     def _split(self, theta: Array) -> list[Array]:
         return [theta[:, b].reshape(-1, *s) for b, s in zip(self.blocks, self.shapes, strict=True)]
 
-    def _models(self, theta: Array) -> Models:
-        components, lengths = zip(*(unit(c) for c in self._split(theta)), strict=True)
-        return Models(list(components), np.prod(lengths, axis=0), self.task)
+
+@dataclass(frozen=True)
+class _Ends:
+    """Parameters, squared residuals and objective of every model, filled in as models end."""
+
+    theta: Array
+    rss: Array
+    objective: Array
 
 
 def _solve_diagonal_plus_gram(J: Array, diagonal: Array, rhs: Array) -> Array:
@@ -229,10 +259,9 @@ def _solve_diagonal_plus_gram(J: Array, diagonal: Array, rhs: Array) -> Array:
     return rhs / diagonal - (scaled.transpose(0, 2, 1) @ dual)[..., 0]
 
 
-def _all_still(step: Array, theta: Array) -> bool:
-    """Whether no model would move by more than rounding."""
-    moved, size = np.linalg.norm(step, axis=1), np.linalg.norm(theta, axis=1)
-    return bool(np.all(moved <= STILL * size))
+def _still(step: Array, theta: Array) -> Array:
+    """Tell which models would move by hardly more than rounding."""
+    return np.linalg.norm(step, axis=1) <= STILL * np.linalg.norm(theta, axis=1)
 
 
 def _blocks(shapes: list[tuple[int, ...]]) -> list[slice]:

@@ -24,6 +24,8 @@ MANY = 8
 # samples there is nothing to find.
 FIRST_ROUND = ((2.0, 8), (1.5, 16), (1.25, 32), (1.05, 64), (0.9, 512), (0.0, 64))
 BUDGET = 960
+# A ridge from this size on leaves few minima, and no solution stands apart by its residuals.
+LARGE_RIDGE, BUDGET_OF_LARGE_RIDGE = 0.01, 64
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,8 @@ def search(
     report: Callable[[Starts], None] = lambda starts: None,
 ) -> list[Found]:
     """Run rounds of starts until every task's best solution is sure, or was found often enough."""
+    if ridge >= LARGE_RIDGE:
+        budget = min(budget, BUDGET_OF_LARGE_RIDGE)
     open_tasks = np.arange(problem.n_tasks)
     state = [_Searched() for _ in open_tasks]
     for size in round_sizes(problem, n_terms, n_init, budget):

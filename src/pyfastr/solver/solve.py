@@ -28,7 +28,7 @@ RefitSupport = bool | Literal["evidence"]
 # Candidates for the evidence where the best solution is not sure, of small and large samples.
 MANY_CANDIDATES, FEW_CANDIDATES = 256, 8
 # Starts of each task of a grid at most, and how many of them are polished at every ridge.
-GRID_BUDGET, GRID_CANDIDATES = 64, 4
+GRID_BUDGET, GRID_CANDIDATES = 32, 4
 
 
 @dataclass(frozen=True)
@@ -152,9 +152,7 @@ def finish(problem: Problem, starts: Models, penalty: Penalty, settings: Setting
             tol=settings.tol,
         )
         if settings.refit_support is True:
-            models = refit(
-                problem, models, penalty.ridge, max_iter=settings.max_iter, tol=settings.tol
-            )
+            models = refit(problem, models, penalty.ridge, settings.max_iter)
     fitted = fitted_values(problem, models)
     if not history.loss:
         history.loss.append(problem.loss(fitted, models.task))
@@ -223,29 +221,25 @@ def _grid_starts(
             ]
         )
     found = _search(problem, least, rng, budget=budget)
-    candidates = Models.concatenate([_candidates(f) for f in found])
-    owners = candidates.task
-    K, n_ridges = len(candidates), len(ridges)
-    batch = candidates.take(np.tile(np.arange(K), n_ridges))
-    ridge = np.repeat(ridges, K)
-    if isinstance(settings.init, str):
-        polished = polish(replace(problem, labels=None), batch, polish_schedule(ridge))
-        batch, merit = polished.models, polished.objective.reshape(n_ridges, K)
-    else:
-        merit = np.zeros((n_ridges, K))
+    best = [f.solutions.take(slice(0, 1)) for f in found]
+    if not isinstance(settings.init, str) or all(f.starts.sure for f in found):
+        return Models.concatenate([b for b in best for _ in ridges])
+    survivors = [f.survivors.take(slice(0, GRID_CANDIDATES)) for f in found]
+    candidates = Models.concatenate([*best, *survivors])
+    return _best_at_each_ridge(replace(problem, labels=None), candidates, ridges)
+
+
+def _best_at_each_ridge(problem: Problem, candidates: Models, ridges: Sequence[float]) -> Models:
+    """Polish candidates at every ridge; return the best of every task and ridge."""
+    K = len(candidates)
+    batch = candidates.take(np.tile(np.arange(K), len(ridges)))
+    polished = polish(problem, batch, polish_schedule(np.repeat(ridges, K)))
+    merit = polished.objective.reshape(len(ridges), K)
     best = []
     for task in range(problem.n_tasks):
-        own = np.flatnonzero(owners == task)
-        best += [r * K + own[np.argmin(merit[r, own])] for r in range(n_ridges)]
-    return batch.take(np.array(best))
-
-
-def _candidates(found: Found) -> Models:
-    """Return the survivors of the last race, and the best solution of all."""
-    if found.survivors is found.solutions:
-        return found.solutions
-    best = found.solutions.take(slice(0, 1))
-    return Models.concatenate([best, found.survivors.take(slice(0, GRID_CANDIDATES))])
+        own = np.flatnonzero(candidates.task == task)
+        best += [r * K + own[np.argmin(merit[r, own])] for r in range(len(ridges))]
+    return polished.models.take(np.array(best))
 
 
 def _most_evident(

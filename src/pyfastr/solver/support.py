@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.solver.models import Models, distinct
+from pyfastr.solver.models import Models, distinct, put
 from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import SMALLEST_SHARE, Problem
 from pyfastr.solver.starts import shake
@@ -15,7 +15,9 @@ from pyfastr.solver.update import Penalty
 
 Array = NDArray[Any]
 
-REFIT_STEPS, REFIT_RIDGE = 25, 1e-9
+REFIT_STEPS, REFIT_RIDGE, REFIT_TOL = 25, 1e-9, 1e-6
+# Sweeps crawl where there are fewer samples than so many times the degrees of freedom.
+FEW_SAMPLES = 2.0
 # Weights of the sparsity penalty that are tried, and steps taken with each.
 SPARSITIES, SPARSE_STEPS = (0.0, 3e-6, 3e-5, 3e-4), 50
 # The penalty's width narrows, from nearly a ridge to nearly a count of the entries.
@@ -32,20 +34,22 @@ N_HOPS, HOPPERS, HOPPER_COPIES = 6, 32, 4
 ENOUGH_HITS = 64
 
 
-def refit(
-    problem: Problem, models: Models, ridge: float | Array, *, max_iter: int, tol: float
-) -> Models:
+def refit(problem: Problem, models: Models, ridge: float | Array, max_iter: int) -> Models:
     """Fit the non-zero entries of every model anew, without threshold.
 
-    Joint steps come first, as sweeps alone crawl where samples are few; the sweeps after them
-    end in a fixed point of the update, whose ridge shrinks a little otherwise.
+    Where samples are few joint steps come first, as sweeps alone crawl there. Models of the same
+    support are fitted once.
     """
     masks = [c != 0 for c in models.components]
     first, which = _first_of_equals(models.task, ridge, masks)
     some, penalty = models.take(first), Penalty(ridge, 0.0, masks).take(first)
-    if problem.labels is None:
-        some = polish(problem, some, [Step(penalty.ridge)] * REFIT_STEPS, penalty.masks).models
-    fitted, _, _ = run_sweeps(problem, some, penalty, max_iter=max_iter, tol=tol)
+    crawls = problem.n_effective < FEW_SAMPLES * problem.degrees_of_freedom(models.n_terms)
+    few = np.flatnonzero(crawls[some.task])
+    if problem.labels is None and len(few):
+        now = penalty.take(few)
+        joint = polish(problem, some.take(few), [Step(now.ridge)] * REFIT_STEPS, now.masks)
+        some = put(some, few, joint.models)
+    fitted, _, _ = run_sweeps(problem, some, penalty, max_iter=max_iter, tol=REFIT_TOL)
     return fitted.take(which)
 
 
