@@ -272,7 +272,7 @@ def calibrate(
     if loss == "logistic":
         return 1.0, 0.0
     g = np.ones(len(labels)) if weights is None else weights
-    size = np.abs(decision).max(initial=0.0) or 1.0
+    size = float(np.abs(decision).max(initial=0.0)) or 1.0
     positive = labels > 0
     n_positive, n_negative = g[positive].sum(), g[~positive].sum()
     target = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))

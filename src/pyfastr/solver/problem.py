@@ -14,6 +14,9 @@ Array = NDArray[Any]
 
 # Entries of X between these sizes can be rounded to float32 without harm.
 FLOAT32_RANGE = (1e-20, 1e20)
+# X whose largest entry is between these sizes is taken as it is, so that samples of weight zero
+# do not even change the rounding.
+PLAIN_RANGE = (1e-6, 1e6)
 # Squared residuals below this share of the response's are rounding, not a better fit.
 SMALLEST_SHARE = 1e-9
 # Taking the nuisance out leaves errors of about this many units in the last place.
@@ -40,7 +43,7 @@ class Problem:
     weights : ndarray of shape (T, n_samples) or None
         Of mean 1; None where all are equal.
     x_scale : float
-        A power of two, so that dividing by it rounds nothing.
+        1, or a power of two for X that is tiny or huge: dividing by it rounds nothing.
     y_scale : ndarray of shape (T,)
     labels : ndarray of shape (T, n_samples) or None
         Of -1 and 1 where sweeps lower the logistic loss; the response is then the labels without
@@ -222,7 +225,8 @@ def make_problem(
         y, weights = (np.broadcast_to(a, (n_tasks, y.shape[1])) for a in (y, weights))
         y = np.where(weights > 0, y, 0.0)
         weights = weights / weights.mean(axis=1, keepdims=True) if np.ptp(weights) > 0 else None
-    x_scale = 2.0 ** np.floor(np.log2(x_scale)) if x_scale > 0 else 1.0
+    low, high = PLAIN_RANGE
+    x_scale = 1.0 if low < x_scale < high else float(power_of_two(np.array(x_scale)))
     nuisance = _nuisance_bases(y.shape, weights, fit_intercept, covariates)
     largest = np.abs(y).max(axis=1, initial=0.0)
     largest = np.where(largest > 0, largest, 1.0)
@@ -235,6 +239,11 @@ def make_problem(
         problem.y_scale = np.ones(len(y))
         problem.labels = y
     return problem
+
+
+def power_of_two(sizes: Array) -> Array:
+    """Largest powers of two up to the sizes, by which one can divide without rounding; 1 for 0."""
+    return 2.0 ** np.floor(np.log2(np.where(sizes > 0, sizes, 1.0)))
 
 
 def _centre(problem: Problem) -> None:
@@ -261,8 +270,7 @@ def _nuisance_bases(
     n_tasks, n_samples = shape
     columns = [np.ones((n_samples, 1))] if fit_intercept else []
     if covariates is not None:
-        size = np.abs(covariates).max(axis=0, initial=0.0)
-        columns.append(covariates / np.where(size > 0, size, 1))
+        columns.append(covariates / power_of_two(np.abs(covariates).max(axis=0, initial=0.0)))
     if not columns:
         return np.empty((n_tasks, n_samples, 0))
     C = np.hstack(columns)

@@ -83,6 +83,8 @@ class Projector:
 
     def project(self, components: Sequence[Array], mode: int) -> Array:
         """Return ``pr(X; mode)`` for every model: ``(K, R, n_samples, p_mode)``."""
+        if len(self.shape) == 1:
+            return self._samples(*components[0].shape[:2])
         if not self._kept_serves(components, mode):
             self._kept = None
             support = self._worth_gathering(components, mode)
@@ -106,6 +108,13 @@ class Projector:
         for some in self.source.slices:
             total += rows[:, some] @ self.source.read(some).reshape(some.stop - some.start, -1)
         return total.reshape(-1, *self.shape)
+
+    def _samples(self, n_models: int, n_terms: int) -> Array:
+        """Return X itself, which is the projection of vectors, for every model and term."""
+        self.passes += 1
+        blocks = [self.source.read(some) / self.scale for some in self.source.slices]
+        X = np.concatenate(blocks).astype(self.source.dtype, copy=False)
+        return np.broadcast_to(X, (n_models, n_terms, *X.shape))
 
     def _rows(self, components: Sequence[Array]) -> list[Array]:
         """One row a model and term, in the type of X."""

@@ -37,30 +37,16 @@ ENOUGH_HITS = 64
 def refit(problem: Problem, models: Models, ridge: float | Array, max_iter: int) -> Models:
     """Fit the non-zero entries of every model anew, without threshold.
 
-    Where samples are few joint steps come first, as sweeps alone crawl there. Models of the same
-    support are fitted once.
+    Where samples are few joint steps come first, as sweeps alone crawl there.
     """
-    masks = [c != 0 for c in models.components]
-    first, which = _first_of_equals(models.task, ridge, masks)
-    some, penalty = models.take(first), Penalty(ridge, 0.0, masks).take(first)
+    penalty = Penalty(ridge, 0.0, [c != 0 for c in models.components])
     crawls = problem.n_effective < FEW_SAMPLES * problem.degrees_of_freedom(models.n_terms)
-    few = np.flatnonzero(crawls[some.task])
+    few = np.flatnonzero(crawls[models.task])
     if problem.labels is None and len(few):
         now = penalty.take(few)
-        joint = polish(problem, some.take(few), [Step(now.ridge)] * REFIT_STEPS, now.masks)
-        some = put(some, few, joint.models)
-    fitted, _, _ = run_sweeps(problem, some, penalty, max_iter=max_iter, tol=REFIT_TOL)
-    return fitted.take(which)
-
-
-def _first_of_equals(task: Array, ridge: float | Array, masks: list[Array]) -> tuple[Array, Array]:
-    """Index of the first model of each task, ridge and support, and where each model's is."""
-    K = len(task)
-    bits = [np.packbits(m.reshape(K, -1), axis=1) for m in masks]
-    numbers = np.column_stack([task, np.broadcast_to(ridge, K)])
-    keys = np.column_stack([numbers.view(np.uint8).reshape(K, -1), *bits])
-    _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    return first, which.reshape(-1)
+        joint = polish(problem, models.take(few), [Step(now.ridge)] * REFIT_STEPS, now.masks)
+        models = put(models, few, joint.models)
+    return run_sweeps(problem, models, penalty, max_iter=max_iter, tol=REFIT_TOL)[0]
 
 
 @dataclass(frozen=True)

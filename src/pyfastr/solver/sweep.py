@@ -110,7 +110,8 @@ def newton_step(
     weights = curvature if g is None else curvature * g
     Q, z = problem.whiten(features, response, task, curvature)
     trace = np.einsum("kni,kni->k", Q, Q) / features.shape[2]
-    share = np.mean(1.0 if g is None else g, axis=-1) / (4 * np.mean(weights, axis=1))
+    known_nothing = 0.25 if g is None else np.mean(g, axis=1) / 4
+    share = known_nothing / np.mean(weights, axis=1)
     new = ridge_solution(Q, z, ridge * share)
     amount = ridge * share * trace
 
