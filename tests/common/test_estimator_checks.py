@@ -6,7 +6,13 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import validate_data
 
-from pyfastr import FasTRRegressor, TensorScaler
+from pyfastr import (
+    FasTRClassifier,
+    FasTRClassifierCV,
+    FasTRRegressor,
+    FasTRRegressorCV,
+    TensorScaler,
+)
 from pyfastr.baselines import PublishedFasTR
 
 
@@ -23,6 +29,10 @@ def expected_failures(estimator):
         FasTRRegressor(threshold=0.1, ridge=0.01, fit_intercept=False),
         FasTRRegressor(threshold=0.1, refit_support=True),
         FasTRRegressor(refit_support="evidence"),
+        FasTRClassifier(),
+        FasTRClassifier(threshold=0.1, loss="logistic"),
+        FasTRRegressorCV(thresholds=(0.0, 0.1), ridges=(0.01, 1.0), n_init=2),
+        FasTRClassifierCV(thresholds=(0.0, 0.1), ridges=(0.01, 1.0), n_init=2),
         TensorScaler(),
         TensorScaler(per="global"),
         TensorScaler(per=0),

@@ -5,10 +5,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.base import ClassifierMixin, _fit_context
-from sklearn.linear_model import LogisticRegression
-from sklearn.utils import compute_sample_weight
+from sklearn.utils import assert_all_finite, compute_sample_weight
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import (
@@ -31,11 +31,15 @@ CLASSIFIER_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
+# Slopes of probabilities against decisions, in units of the largest decision.
+FLATTEST, STEEPEST = 1e-6, 1e6
+
+
 class BinaryMixin(ClassifierMixin):
     """Labels in, labels and probabilities out, for two classes and a linear decision."""
 
     classes_: Array
-    calibration_: tuple[float, float]
+    calibration_: float
     loss: str
     class_weight: Any
 
@@ -68,8 +72,7 @@ class BinaryMixin(ClassifierMixin):
         ndarray of shape (n_samples, 2)
         """
         decision = self._decide(X, covariates)
-        slope, offset = self.calibration_
-        positive = expit(slope * decision + offset)
+        positive = expit(self.calibration_ * decision)
         return np.column_stack([1 - positive, positive])
 
     def _decide(self, X: Any, covariates: Any) -> Array:
@@ -92,6 +95,7 @@ class BinaryMixin(ClassifierMixin):
             )
         X = check_tensor(self, X, reset=True, min_samples=2)
         y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
         check_consistent_length(X, y)
         self.classes_, labels = _binary_labels(y)
         weights = None
@@ -140,11 +144,11 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-    calibration_ : tuple of two floats
-        Slope a and offset b of the probability :math:`1 / (1 + \exp(-(a f(X) + b)))` of
-        `classes_[1]`. The logistic loss has (1, 0). For the squared loss they are Platt's, fitted
-        to the training decisions: with few samples per degree of freedom these are too sure, and
-        :class:`FasTRClassifierCV` uses held-out decisions.
+    calibration_ : float
+        Slope a of the probability :math:`1 / (1 + \exp(-a f(X)))` of `classes_[1]`: 1 for the
+        logistic loss. For the squared loss it is Platt's, fitted to the training decisions: with
+        few samples per degree of freedom these are too sure, and :class:`FasTRClassifierCV` uses
+        held-out decisions.
     coef_ : ndarray of shape (p1, ..., pM)
     factors_, scales_, intercept_, covariate_coef_, n_iter_, converged_, history_, starts_
         As in :class:`FasTRRegressor`; the loss of `history_` is the one chosen.
@@ -261,27 +265,30 @@ def check_loss(estimator: Any) -> None:
         )
 
 
-def calibrate(
-    loss: str, decision: Array, labels: Array, weights: Array | None
-) -> tuple[float, float]:
-    """Return slope and offset that turn decisions into log-odds.
+def calibrate(loss: str, decision: Array, labels: Array, weights: Array | None) -> float:
+    """Return the slope that turns decisions into log-odds.
 
-    Those of the logistic loss are log-odds. Others get Platt's, with his targets that keep
-    probabilities of small samples away from 0 and 1.
+    Those of the logistic loss are log-odds. Others get Platt's slope, with his targets that keep
+    probabilities of small samples away from 0 and 1, and no offset: a decision of 0 is even odds.
     """
-    if loss == "logistic":
-        return 1.0, 0.0
+    size = float(np.abs(decision).max(initial=0.0))
+    if loss == "logistic" or size == 0:
+        return 1.0
+    f = decision / size
     g = np.ones(len(labels)) if weights is None else weights
-    size = float(np.abs(decision).max(initial=0.0)) or 1.0
     positive = labels > 0
     n_positive, n_negative = g[positive].sum(), g[~positive].sum()
     target = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
-    platt = LogisticRegression(C=np.inf).fit(
-        np.tile(decision / size, 2)[:, None],
-        np.repeat([1, 0], len(labels)),
-        np.concatenate([g * target, g * (1 - target)]),
-    )
-    return float(platt.coef_[0, 0]) / size, float(platt.intercept_[0])
+
+    def gradient(slope: float) -> float:
+        return float(np.sum(g * (expit(slope * f) - target) * f))
+
+    steepest = 1.0
+    while gradient(steepest) < 0 and steepest < STEEPEST:
+        steepest *= 2
+    if gradient(FLATTEST) >= 0 or gradient(steepest) < 0:
+        return (FLATTEST if gradient(FLATTEST) >= 0 else steepest) / size
+    return float(brentq(gradient, FLATTEST, steepest, xtol=1e-14)) / size
 
 
 def _binary_labels(y: Array) -> tuple[Array, Array]:

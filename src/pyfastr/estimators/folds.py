@@ -97,9 +97,7 @@ class KnownRegressor(RegressorMixin, BaseEstimator):
 class KnownClassifier(ClassifierMixin, BaseEstimator):
     """The same for decision values of two classes."""
 
-    def __init__(
-        self, decision: Array, classes: Array, calibration: Callable[[], tuple[float, float]]
-    ) -> None:
+    def __init__(self, decision: Array, classes: Array, calibration: Callable[[], float]) -> None:
         self.decision = decision
         self.classes = classes
         self.calibration = calibration
@@ -126,8 +124,7 @@ class KnownClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Array) -> Array:
         """Return calibrated probabilities."""
-        slope, offset = self.calibration()
-        positive = expit(slope * self.decision_function(X) + offset)
+        positive = expit(self.calibration() * self.decision_function(X))
         return np.column_stack([1 - positive, positive])
 
 

@@ -158,13 +158,14 @@ class FasTRSelection(BaseEstimator):
             self._tell(f"{terms} term(s): {len(fits[-1].models)} models in {times[-1][0]:.1f} s")
         points = [(n, r, t) for n in n_terms for r in ridges for t in thresholds]
         all_scores = np.concatenate(scores, axis=1)
-        best = _choose(points, all_scores, one_standard_error=self.one_standard_error)
+        usable = _usable(all_scores)
+        best = _choose(points, usable, one_standard_error=self.one_standard_error)
         each = len(ridges) * len(thresholds)
         self._keep_decisions(fits[best // each], best % each, each, splits)
         shape = (len(n_terms), len(ridges), len(thresholds), len(splits))
         self.scores_path_ = all_scores.T.reshape(shape)
         self.cv_results_ = _cv_results(points, all_scores, times)
-        self._set_choice(points[best], float(np.mean(all_scores[:, best])), best)
+        self._set_choice(points[best], float(np.mean(usable[:, best])), best)
 
     def _choose_by_evidence(
         self, X: Any, y: Any, fit_params: dict[str, Any], ridges: list[float], n_terms: list[int]
@@ -422,7 +423,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-    calibration_ : tuple of two floats
+    calibration_ : float
         As in :class:`FasTRClassifier`, but for the squared loss fitted to held-out decisions.
     best_estimator_ : FasTRClassifier
     threshold_, ridge_, n_terms_, best_params_, best_index_, best_score_, cv_results_, scores_path_
@@ -599,6 +600,19 @@ def _checked_grid(
     return [float(value) for value in grid]
 
 
+def _usable(scores: Array) -> Array:
+    """Leave out folds in which no model has a score, such as the ROC curve of one class."""
+    scored = np.isfinite(scores).any(axis=1)
+    if not scored.all() and scored.any():
+        warnings.warn(
+            f"Folds {np.flatnonzero(~scored).tolist()} have no finite score and are left out of "
+            "the choice. Use fewer or stratified folds.",
+            UserWarning,
+            stacklevel=6,
+        )
+    return scores[scored] if scored.any() else scores
+
+
 def _choose(
     points: list[tuple[int, float, float]], scores: Array, *, one_standard_error: bool
 ) -> int:
@@ -633,8 +647,9 @@ def _cv_results(
 ) -> dict[str, Any]:
     """Return what GridSearchCV would."""
     n_folds, n_points = scores.shape
+    usable = scores[np.isfinite(scores).any(axis=1)]
     seconds = np.repeat(times, n_points // len(times), axis=0) * len(times) / scores.size
-    mean = scores.mean(axis=0)
+    mean = usable.mean(axis=0)
     results: dict[str, Any] = {
         "mean_fit_time": seconds[:, 0],
         "std_fit_time": np.zeros(n_points),
@@ -649,7 +664,7 @@ def _cv_results(
     for fold in range(n_folds):
         results[f"split{fold}_test_score"] = scores[fold]
     results["mean_test_score"] = mean
-    results["std_test_score"] = scores.std(axis=0)
+    results["std_test_score"] = usable.std(axis=0)
     # Scores that are no numbers come last, as in GridSearchCV.
     ranked = np.where(np.isfinite(mean), mean, -np.inf)
     results["rank_test_score"] = rankdata(-ranked, method="min").astype(np.int32)
