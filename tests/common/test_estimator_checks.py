@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import validate_data
 
 from pyfastr import FasTRRegressor, TensorScaler
-from pyfastr.baselines import PublishedFasTR
+from pyfastr.baselines import GLTRM, SURF, OrTRR, PublishedFasTR
 
 
 def expected_failures(estimator):
@@ -17,6 +17,8 @@ def expected_failures(estimator):
     return {}
 
 
+# The steps of SURF are too many where y is large, which it says.
+@pytest.mark.filterwarnings("ignore:SURF:sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [
         FasTRRegressor(),
@@ -27,6 +29,10 @@ def expected_failures(estimator):
         TensorScaler(per="global"),
         TensorScaler(per=0),
         PublishedFasTR(),
+        SURF(),
+        GLTRM(),
+        GLTRM(penalty=0.1),
+        OrTRR(),
     ],
     expected_failed_checks=expected_failures,
 )

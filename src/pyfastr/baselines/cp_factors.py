@@ -13,6 +13,15 @@ from pyfastr.solver.projection import Projector
 Array = NDArray[Any]
 
 
+def project(projector: Projector, components: Sequence[Array], mode: int) -> Array:
+    """Project onto one mode: ``(K, R, n_samples, p_mode)``; vectors are their own projection."""
+    if len(projector.shape) > 1:
+        return projector.project(components, mode)
+    source = projector.source
+    samples = np.concatenate([source.read(rows) for rows in source.slices])
+    return np.broadcast_to(samples, (*components[0].shape[:2], *samples.shape))
+
+
 @dataclass(frozen=True)
 class CPFactors:
     """K models of R terms: ``u_mr = sizes[:, r, m] * components[m][:, r]``.
@@ -45,17 +54,13 @@ class CPFactors:
         """Return some of the models."""
         return CPFactors([c[which] for c in self.components], self.sizes[which])
 
-    def take_terms(self, which: Array) -> "CPFactors":
-        """Return some of the terms, the same of every model."""
-        return CPFactors([c[:, which] for c in self.components], self.sizes[:, which])
-
     def factor(self, mode: int) -> Array:
         """Return u_m of all models: ``(K, R, p_m)``."""
         return self.sizes[..., mode, np.newaxis] * self.components[mode]
 
     def features(self, projector: Projector, mode: int) -> Array:
         """Project every sample onto one mode: ``(K, n_samples, R * p_m)``, term after term."""
-        projected = projector.project(self.components, mode).astype(np.float64, copy=False)
+        projected = project(projector, self.components, mode).astype(np.float64, copy=False)
         others = np.delete(self.sizes, mode, axis=-1).prod(axis=-1)
         scaled = (projected * others[..., np.newaxis, np.newaxis]).transpose(0, 2, 1, 3)
         return scaled.reshape(len(scaled), projector.n_samples, -1)

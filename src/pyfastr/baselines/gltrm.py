@@ -303,8 +303,10 @@ class GLTRM(LinearTensorMixin, RegressorMixin, BaseEstimator):
         if not isinstance(self.init, str):
             given = check_init(self.init, shape, self.n_terms)
             return CPFactors.from_arrays([f.T[np.newaxis] for f in given])
+        # The one block of samples that are vectors has the same solution from every start.
+        n_init = self.n_init if len(shape) > 1 else 1
         rng = as_generator(self.random_state)
-        draws = [rng.uniform(-1, 1, (self.n_init, self.n_terms, p)) for p in shape]
+        draws = [rng.uniform(-1, 1, (n_init, self.n_terms, p)) for p in shape]
         return CPFactors.from_arrays(draws)
 
     def _set_solution(self, solution: Relaxed, source: Source, Z: Array | None) -> None:

@@ -204,8 +204,9 @@ class UnitRankTerm:
         return float(np.abs(self._changed(step)).sum())
 
     def test_error(self) -> float:
-        """Mean squared error on the test samples."""
-        return float(np.mean(np.square(self.residual[self._split.test])))
+        """Mean squared error on the test samples; NaN if there are none."""
+        left = self.residual[self._split.test]
+        return float(np.mean(np.square(left))) if left.size else np.nan
 
     def _changed(self, step: Step) -> Array:
         """σ w_m after a step."""
@@ -278,19 +279,18 @@ def trace_path(term: UnitRankTerm, max_iter: int) -> StagewisePath:
 
 
 def grow_to_radius(term: UnitRankTerm, radius: float, max_iter: int) -> tuple[int, bool]:
-    """Take steps as long as ‖W‖₁ stays below `radius`; return their number and if they sufficed.
+    """Take steps as long as ‖W‖₁ stays below `radius`; the first point is kept even beyond it.
 
-    The first point is kept even if it is beyond the radius.
+    Returns the number of points, and whether the last is at the radius or at the end of the path,
+    where λ is used up and further steps only go to and fro.
     """
     limit = radius * (1 - RADIUS_ROUNDING)
-    for n_points in range(1, max_iter + 1):
+    for n_points in range(1, max_iter):
         step = term.next_step()
         if step is None or term.norm_after(step) >= limit:
             return n_points, True
-        if n_points == max_iter:
-            break
         term.apply(step)
-    return max_iter, False
+    return max_iter, term.penalty < 0
 
 
 def _largest(values: Sequence[Array]) -> tuple[int, int, float]:
