@@ -149,10 +149,7 @@ def test_points_of_a_path_are_what_they_say(shape, fit_intercept):
 def test_no_step_raises_the_penalised_loss():
     X, y = make_tensor_regression(60, (5, 4, 3), random_state=1)
     path = stagewise_path(X, y, ridge=0.1, fit_intercept=False, max_iter=200)
-    W = [
-        n * reduce(np.multiply.outer, w)
-        for n, *w in zip(path.norms, *path.factors, strict=True)
-    ]
+    W = [n * reduce(np.multiply.outer, w) for n, *w in zip(path.norms, *path.factors, strict=True)]
     smooth = np.array([np.mean((y - np.tensordot(X, V, 3)) ** 2) + 0.1 * (V**2).sum() for V in W])
     # λ of a step is known after it.
     change = np.diff(smooth) + path.penalties[1:] * np.diff(path.norms)

@@ -84,7 +84,15 @@ class GroupRidge:
                 models, alive, before = models.take(~done), alive[~done], before[~done]
                 if not alive.size:
                     break
-        return min(ended, key=lambda end: float(end.objectives[-1]))
+        return self._or_nothing(min(ended, key=lambda end: float(end.objectives[-1])))
+
+    def _or_nothing(self, best: Descent) -> Descent:
+        """Return W = 0 where the end is no better: the last way to zero may be a long one."""
+        nothing = float(self._y @ self._y) / 2
+        if best.objectives[-1] < nothing or not best.converged:
+            return best
+        zero = Models(best.models.components, np.zeros_like(best.models.scales))
+        return Descent(zero, np.append(best.objectives[:-1], nothing), best.converged)
 
     def mean_prediction(self, models: Models) -> float:
         """Mean of ``<W, X_i>`` of one model."""

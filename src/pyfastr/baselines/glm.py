@@ -205,7 +205,8 @@ def _elastic_net(
         left,
         l1_ratio=penalty.l1_ratio,
         alphas=[penalty.strength / n],
-        coef_init=start,
+        # Written to.
+        coef_init=start.copy(),
         tol=GAP_TOL,
         max_iter=MAX_CYCLES,
         precompute=len(start) < n,

@@ -17,12 +17,14 @@ from sklearn.utils._param_validation import Interval
 
 from pyfastr.baselines.scales import check_scales
 from pyfastr.baselines.surf_path import (
+    Choice,
     Split,
     Stagewise,
     StagewisePath,
     Start,
     TensorSlices,
     UnitRankTerm,
+    choose,
     grow_to_radius,
     trace_path,
 )
@@ -228,10 +230,10 @@ class SURF(LinearTensorMixin, RegressorMixin, BaseEstimator):
     def _fit_term(self, paths: "_Paths", residual: Array) -> tuple["_Term", bool]:
         """Fit one term within its radius; also return whether all its paths were long enough."""
         starts = paths.starts(residual)
-        choice = _Choice(np.nan if self.radius is None else float(self.radius))
+        choice = Choice(np.nan if self.radius is None else float(self.radius))
         if self.radius is None:
             folds = range(1, len(starts))
-            choice = _choose(
+            choice = choose(
                 [trace_path(paths.term(k, residual, starts[k]), self.max_iter) for k in folds]
             )
         grown = paths.term(0, residual, starts[0])
@@ -323,23 +325,13 @@ def stagewise_path(
 
 
 @dataclass(frozen=True)
-class _Choice:
-    """Radius of a term, and λ and error it was chosen at."""
-
-    radius: float
-    penalty: float = np.nan
-    rmse: float = np.nan
-    exhausted: bool = False
-
-
-@dataclass(frozen=True)
 class _Term:
     """A fitted term and what it leaves."""
 
     factors: list[Array]
     norm: float
     residual: Array
-    choice: _Choice
+    choice: Choice
 
 
 class _Paths:
@@ -406,35 +398,6 @@ def _sums_of_squares(source: Source, weights: Array) -> Array:
         block = source.read(rows)
         total += weights[:, rows] @ np.square(block.reshape(len(block), -1), dtype=np.float64)
     return total.reshape(-1, *source.shape[1:])
-
-
-def _choose(paths: Sequence[StagewisePath]) -> _Choice:
-    """Choose λ by the mean held-out error, and the mean ‖W‖₁ of the folds whose path has it."""
-    penalties = _in_order_of_appearance(np.concatenate([p.penalties for p in paths]))
-    errors = np.mean([_error_at(path, penalties) for path in paths], axis=0)
-    best = int(errors.argmin())
-    last = [np.flatnonzero(path.penalties == penalties[best])[-1:] for path in paths]
-    norms = np.concatenate([p.norms[at] for p, at in zip(paths, last, strict=True)])
-    cut = any(p.exhausted and len(p.norms) - 1 in at for p, at in zip(paths, last, strict=True))
-    return _Choice(float(norms.mean()), float(penalties[best]), float(np.sqrt(errors[best])), cut)
-
-
-def _in_order_of_appearance(values: Array) -> Array:
-    """Return the distinct values, each where it first appears."""
-    first = np.unique(values, return_index=True)[1]
-    return values[np.sort(first)]
-
-
-def _error_at(path: StagewisePath, penalties: Array) -> Array:
-    """Held-out error of a path at any λ, the root of it linear between and beyond its points."""
-    # λ stays the same in backward steps: the last point counts. Reversed, that is the first.
-    known, where = np.unique(path.penalties[::-1], return_index=True)
-    roots = np.sqrt(path.test_errors[::-1][where])
-    if len(known) == 1:
-        return np.full(len(penalties), np.square(roots[0]))
-    left = np.clip(np.searchsorted(known, penalties, side="right") - 1, 0, len(known) - 2)
-    slopes = np.diff(roots) / np.diff(known)
-    return np.square(roots[left] + slopes[left] * (penalties - known[left]))
 
 
 def _rms(values: Array) -> float:

@@ -83,6 +83,16 @@ class StagewisePath:
     exhausted: bool
 
 
+@dataclass(frozen=True)
+class Choice:
+    """Radius of a term, and λ and error it was chosen at."""
+
+    radius: float
+    penalty: float = np.nan
+    rmse: float = np.nan
+    exhausted: bool = False
+
+
 class TensorSlices:
     """Slices of X in float64 at one index of one mode, contiguous wherever that pays."""
 
@@ -291,6 +301,35 @@ def grow_to_radius(term: UnitRankTerm, radius: float, max_iter: int) -> tuple[in
             return n_points, True
         term.apply(step)
     return max_iter, term.penalty < 0
+
+
+def choose(paths: Sequence[StagewisePath]) -> Choice:
+    """Choose λ by the mean held-out error, and the mean ‖W‖₁ of the folds whose path has it."""
+    penalties = _in_order_of_appearance(np.concatenate([p.penalties for p in paths]))
+    errors = np.mean([_error_at(path, penalties) for path in paths], axis=0)
+    best = int(errors.argmin())
+    last = [np.flatnonzero(path.penalties == penalties[best])[-1:] for path in paths]
+    norms = np.concatenate([p.norms[at] for p, at in zip(paths, last, strict=True)])
+    cut = any(p.exhausted and len(p.norms) - 1 in at for p, at in zip(paths, last, strict=True))
+    return Choice(float(norms.mean()), float(penalties[best]), float(np.sqrt(errors[best])), cut)
+
+
+def _in_order_of_appearance(values: Array) -> Array:
+    """Return the distinct values, each where it first appears."""
+    first = np.unique(values, return_index=True)[1]
+    return values[np.sort(first)]
+
+
+def _error_at(path: StagewisePath, penalties: Array) -> Array:
+    """Held-out error of a path at any λ, the root of it linear between and beyond its points."""
+    # λ stays the same in backward steps: the last point counts. Reversed, that is the first.
+    known, where = np.unique(path.penalties[::-1], return_index=True)
+    roots = np.sqrt(path.test_errors[::-1][where])
+    if len(known) == 1:
+        return np.full(len(penalties), np.square(roots[0]))
+    left = np.clip(np.searchsorted(known, penalties, side="right") - 1, 0, len(known) - 2)
+    slopes = np.diff(roots) / np.diff(known)
+    return np.square(roots[left] + slopes[left] * (penalties - known[left]))
 
 
 def _largest(values: Sequence[Array]) -> tuple[int, int, float]:
