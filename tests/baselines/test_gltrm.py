@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 from sklearn.model_selection import GridSearchCV
 
-from pyfastr.baselines import GLTRM
+from pyfastr.baselines import GLTRM, limits
 from pyfastr.baselines.glm import FAMILIES, Penalty, fit_penalised
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.metrics import coefficient_error
@@ -304,6 +304,13 @@ def test_constant_data_give_a_constant():
     with pytest.warns(ConvergenceWarning, match="coefficient is zero"):
         model = GLTRM(random_state=0).fit(np.zeros_like(X), np.arange(12.0))
     assert_allclose(model.predict(X), 5.5)
+
+
+def test_a_fit_beyond_memory_is_refused(monkeypatch):
+    X, y = make_tensor_regression(20, (4, 3), random_state=0)
+    monkeypatch.setattr(limits, "MAX_WORKING_BYTES", 0)
+    with pytest.raises(ValueError, match=r"n_init=5 starts.*GiB of memory.*Lower n_init"):
+        GLTRM().fit(X, y)
 
 
 def test_bad_input_is_told():

@@ -230,6 +230,12 @@ def test_constant_data_give_a_constant(shape):
     assert_allclose(model.predict(np.ones((3, *shape))), 5.5)
 
 
+def test_a_fit_beyond_memory_is_refused():
+    X, y = np.zeros((2000, 1)), np.zeros(2000)
+    with pytest.raises(ValueError, match=r"n_init=60000 starts.*GiB of memory.*Lower n_init"):
+        OrTRR(n_init=60000, n_terms=4).fit(X[..., None], y)
+
+
 def test_bad_input_is_told():
     X, y = make_tensor_regression(20, (4, 3), random_state=0)
     bad = X.copy()

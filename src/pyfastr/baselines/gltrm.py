@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from pyfastr.baselines.block_relaxation import BlockRelaxation, Relaxed
 from pyfastr.baselines.cp_factors import CPFactors
 from pyfastr.baselines.glm import FAMILIES, Penalty
-from pyfastr.baselines.scales import check_finite_result, check_scales
+from pyfastr.baselines.limits import check_block_memory, check_finite_result, check_scales
 from pyfastr.estimators.validation import (
     LinearTensorMixin,
     as_generator,
@@ -278,6 +278,7 @@ class GLTRM(LinearTensorMixin, RegressorMixin, BaseEstimator):
         """Run the dense method from all starts and the sparse one from the best of them."""
         relaxation = BlockRelaxation(Projector(source), columns, y, FAMILIES[self.family])
         factors = self._starts(source.shape[1:])
+        check_block_memory(source, len(factors.sizes), self.n_terms)
         if self.penalty == 0 or isinstance(self.init, str):
             dense = relaxation.dense(factors, max_iter=self.max_iter, tol=self.tol)
             best = dense.take(np.argmin(dense.deviances, keepdims=True))

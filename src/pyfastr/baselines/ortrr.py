@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from pyfastr.baselines.cp_ridge import Descent, GroupRidge
-from pyfastr.baselines.scales import check_finite_result, check_scales
+from pyfastr.baselines.limits import check_block_memory, check_finite_result, check_scales
 from pyfastr.estimators.validation import (
     LinearTensorMixin,
     as_generator,
@@ -175,6 +175,7 @@ class OrTRR(LinearTensorMixin, RegressorMixin, BaseEstimator):
             centre=self.fit_intercept,
         )
         starts = self._starts(source.shape[1:])
+        check_block_memory(source, len(starts), starts.n_terms)
         best = problem.minimise(starts, max_iter=self.max_iter, tol=self.tol)
         self._set_solution(best, source)
         self.intercept_ = 0.0

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import Interval
 
-from pyfastr.baselines.scales import check_scales
+from pyfastr.baselines.limits import check_scales
 from pyfastr.baselines.surf_path import (
     Choice,
     Split,
@@ -210,7 +210,7 @@ class SURF(LinearTensorMixin, RegressorMixin, BaseEstimator):
         splits = [Split(np.ones(len(y)), nobody, self.fit_intercept)]
         if self.radius is None:
             for train, test in check_cv(self.cv).split(X, y):
-                splits.append(_split(len(y), train, test, self.fit_intercept))
+                splits.append(Split.of(len(y), train, test, self.fit_intercept))
         return splits
 
     def _fit_terms(self, paths: "_Paths", residual: Array) -> list["_Term"]:
@@ -317,8 +317,9 @@ def stagewise_path(
     X, y = check_tensor_and_response(model, X, y)
     source = as_source(X)
     check_scales(source, y)
-    train = np.setdiff1d(np.arange(len(y)), np.asarray(test, dtype=int))
-    split = _split(len(y), train, np.asarray(test, dtype=int), fit_intercept)
+    held_out = np.asarray(test, dtype=int)
+    train = np.setdiff1d(np.arange(len(y)), held_out)
+    split = Split.of(len(y), train, held_out, fit_intercept)
     paths = _Paths(X, source, [split], model._settings())
     response = y.astype(np.float64)
     return trace_path(paths.term(0, response, paths.starts(response)[0]), max_iter)
@@ -378,17 +379,6 @@ class _Paths:
         if not split.centre:
             return response
         return response - (split.train @ response) / split.train.sum()
-
-
-def _split(n_samples: int, train: Array, test: Array, centre: bool) -> Split:
-    """Turn the indices of a fold into masks."""
-    in_train, in_test = np.zeros(n_samples), np.zeros(n_samples, bool)
-    in_train[train], in_test[test] = 1.0, True
-    if in_train.sum() < 2:
-        raise ValueError(
-            f"cv leaves {int(in_train.sum())} training samples in a fold; expected at least 2."
-        )
-    return Split(in_train, in_test, centre)
 
 
 def _sums_of_squares(source: Source, weights: Array) -> Array:

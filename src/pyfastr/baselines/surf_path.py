@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,17 @@ class Split:
     train: Array
     test: Array
     centre: bool
+
+    @classmethod
+    def of(cls, n_samples: int, train: Array, test: Array, centre: bool) -> Self:
+        """Turn the indices of a fold into masks."""
+        in_train, in_test = np.zeros(n_samples), np.zeros(n_samples, bool)
+        in_train[train], in_test[test] = 1.0, True
+        if in_train.sum() < 2:
+            raise ValueError(
+                f"cv leaves {int(in_train.sum())} training samples in a fold; expected at least 2."
+            )
+        return cls(in_train, in_test, centre)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
-"""Sizes of X and y whose products floating-point numbers can hold."""
+"""What floating-point numbers and memory can hold."""
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ Array = NDArray[Any]
 # Products of a few such numbers, and sums of their squares, neither overflow nor vanish.
 SMALLEST, LARGEST = 1e-40, 1e40
 FLOAT32_SMALLEST, FLOAT32_LARGEST = 1e-15, 1e15
+
+# Memory above X that a fit may take, if X itself is smaller.
+MAX_WORKING_BYTES = 4 << 30
 
 
 def check_scales(source: Source, y: Array) -> None:
@@ -32,4 +36,19 @@ def check_finite_result(*results: Array) -> None:
     if not all(np.isfinite(result).all() for result in results):
         raise ValueError(
             "The coefficient overflowed: bring X and y to a scale near 1, or regularise more."
+        )
+
+
+def check_block_memory(source: Source, n_models: int, n_terms: int) -> None:
+    """Refuse a fit whose blocks (features of a mode, equations for it) would exhaust memory."""
+    n_samples, *shape = source.shape
+    unknowns = n_terms * max(shape)
+    # The features are there twice: as projected, and side by side.
+    needed = 8 * (2 * n_models * n_samples * unknowns + min(n_samples, unknowns) ** 2)
+    limit = max(MAX_WORKING_BYTES, prod(source.shape) * source.dtype.itemsize)
+    if needed > limit:
+        raise ValueError(
+            f"n_terms={n_terms} terms from n_init={n_models} starts on X of shape {source.shape} "
+            f"would take {needed / 2**30:.1f} GiB of memory; the limit is {limit / 2**30:.1f} GiB. "
+            "Lower n_init or n_terms, or use FasTRRegressor, which works in parts."
         )
