@@ -11,7 +11,7 @@ from scipy.io import loadmat
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, KFold
 
-from pyfastr.baselines import SURF, surf, surf_path
+from pyfastr.baselines import SURF, limits, surf, surf_path
 from pyfastr.baselines.surf import stagewise_path
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.metrics import coefficient_error
@@ -237,6 +237,13 @@ def test_a_step_too_large_for_the_data_is_told(y_scale):
     assert not model.converged_
     assert [f.shape for f in model.factors_] == [(5, 0), (4, 0)]
     assert_array_equal(model.coef_, np.zeros((5, 4)))
+
+
+def test_a_fit_beyond_memory_is_refused(monkeypatch):
+    X, y = make_tensor_regression(20, (4, 3), random_state=0)
+    monkeypatch.setattr(limits, "MAX_WORKING_BYTES", 0)
+    with pytest.raises(ValueError, match=r"cv with 5 folds on X.*GiB of memory.*fewer folds"):
+        SURF().fit(X, y)
 
 
 def test_bad_input_is_told():

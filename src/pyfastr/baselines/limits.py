@@ -45,10 +45,28 @@ def check_block_memory(source: Source, n_models: int, n_terms: int) -> None:
     unknowns = n_terms * max(shape)
     # The features are there twice: as projected, and side by side.
     needed = 8 * (2 * n_models * n_samples * unknowns + min(n_samples, unknowns) ** 2)
+    _refuse_beyond_limit(
+        needed,
+        source,
+        f"n_terms={n_terms} terms from n_init={n_models} starts",
+        "Lower n_init or n_terms",
+    )
+
+
+def check_path_memory(source: Source, n_paths: int) -> None:
+    """Refuse paths whose starts (four arrays of the size of a sample each) exhaust memory."""
+    needed = 4 * 8 * n_paths * prod(source.shape[1:])
+    _refuse_beyond_limit(
+        needed, source, f"cv with {n_paths - 1} folds", "Use fewer folds, or give `radius`"
+    )
+
+
+def _refuse_beyond_limit(needed: int, source: Source, what: str, remedy: str) -> None:
+    """Raise an error that says what would take how much, and what to do."""
     limit = max(MAX_WORKING_BYTES, prod(source.shape) * source.dtype.itemsize)
     if needed > limit:
         raise ValueError(
-            f"n_terms={n_terms} terms from n_init={n_models} starts on X of shape {source.shape} "
-            f"would take {needed / 2**30:.1f} GiB of memory; the limit is {limit / 2**30:.1f} GiB. "
-            "Lower n_init or n_terms, or use FasTRRegressor, which works in parts."
+            f"{what} on X of shape {source.shape} would take {needed / 2**30:.1f} GiB of memory; "
+            f"the limit is {limit / 2**30:.1f} GiB. {remedy}, or use FasTRRegressor, which works "
+            "in parts."
         )

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import Interval
 
-from pyfastr.baselines.limits import check_scales
+from pyfastr.baselines.limits import check_path_memory, check_scales
 from pyfastr.baselines.surf_path import (
     Choice,
     Split,
@@ -341,6 +341,7 @@ class _Paths:
     def __init__(
         self, X: Array, source: Source, splits: Sequence[Split], settings: Stagewise
     ) -> None:
+        check_path_memory(source, len(splits))
         self._slices = TensorSlices(X)
         self._projector = Projector(source)
         self._splits, self._settings = splits, settings
