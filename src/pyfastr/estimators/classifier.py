@@ -303,14 +303,15 @@ def _binary_labels(y: Array) -> tuple[Array, Array]:
         )
     if len(classes) < 2:
         raise ValueError(
-            f"y has only one class, {classes[0]!r}; expected samples of 2 classes to tell apart."
+            f"y has only one class, {classes.tolist()[0]!r}; expected samples of 2 classes to "
+            "tell apart."
         )
     return classes, 2.0 * codes - 1
 
 
 def _check_both_classes(labels: Array, weights: Array, classes: Array) -> None:
     """Refuse weights that leave one class only."""
-    for label, name in zip((-1, 1), classes, strict=True):
+    for label, name in zip((-1, 1), classes.tolist(), strict=True):
         if not weights[labels == label].any():
             raise ValueError(
                 f"sample_weight and class_weight leave no sample of class {name!r}; expected "

@@ -212,12 +212,18 @@ class FasTRSelection(BaseEstimator):
     def _is_classifier(self) -> bool:
         return issubclass(self._estimator_type_of_twin, FasTRClassifier)
 
-    def _routed(self, groups: Any) -> dict[str, Any]:
+    def _routed(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return what the splitter is to be given."""
-        given = {} if groups is None else {"groups": groups}
-        if not _routing_enabled():
-            return given
-        return dict(process_routing(self, "fit", **given).splitter.split)
+        params = {name: value for name, value in params.items() if value is not None}
+        if _routing_enabled():
+            return dict(process_routing(self, "fit", **params).splitter.split)
+        unknown = sorted(set(params) - {"groups"})
+        if unknown:
+            raise TypeError(
+                f"fit() got {unknown}; expected no more than X, y, sample_weight, covariates and "
+                "groups, unless scikit-learn's metadata routing is enabled."
+            )
+        return params
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Say what metadata `fit` takes, and what it passes to the splitter.
@@ -337,7 +343,7 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None, groups: Any = None
+        self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None, **params: Any
     ) -> "FasTRRegressorCV":
         """Choose the model and fit it to all data.
 
@@ -350,8 +356,9 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
             Counts in fits and scores.
         covariates : array-like of shape (n_samples, n_covariates), optional
             Columns with an ordinary, unpenalised coefficient each.
-        groups : array-like of shape (n_samples,), optional
-            Samples of a group stay together; passed to the splitter.
+        **params : dict
+            `groups`, an array of shape (n_samples,), for the splitter: samples of a group stay
+            together. With metadata routing, whatever the splitter has requested.
 
         Returns
         -------
@@ -363,7 +370,7 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
             tensor, response, sample_weight, covariates, fit_intercept=self.fit_intercept
         )
         fit_params = {"sample_weight": sample_weight, "covariates": covariates}
-        self._select(data, X, response, fit_params, self._routed(groups))
+        self._select(data, X, response, fit_params, self._routed(params))
         return self
 
     def predict(self, X: Any, covariates: Any = None) -> Array:
@@ -492,7 +499,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None, groups: Any = None
+        self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None, **params: Any
     ) -> "FasTRClassifierCV":
         """Choose the model and fit it to all data.
 
@@ -503,8 +510,9 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
             Two classes, labelled in any way.
         sample_weight : array-like of shape (n_samples,), optional
         covariates : array-like of shape (n_samples, n_covariates), optional
-        groups : array-like of shape (n_samples,), optional
-            Samples of a group stay together; passed to the splitter.
+        **params : dict
+            `groups`, an array of shape (n_samples,), for the splitter: samples of a group stay
+            together. With metadata routing, whatever the splitter has requested.
 
         Returns
         -------
@@ -524,7 +532,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         )
         fit_params = {"sample_weight": sample_weight, "covariates": covariates}
         self._held_out: tuple[Array, Array] | None = None
-        self._select(data, X, np.asarray(y).reshape(-1), fit_params, self._routed(groups))
+        self._select(data, X, np.asarray(y).reshape(-1), fit_params, self._routed(params))
         self._calibrate_on_held_out(data)
         return self
 
@@ -550,7 +558,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
             weights = np.ones(len(train)) if data.weights is None else data.weights[train]
             present = np.unique(data.y[train][weights > 0])
             if len(present) < 2:
-                only = self.classes_[int(present[0] > 0)]
+                only = self.classes_.tolist()[int(present[0] > 0)]
                 raise ValueError(
                     f"cv leaves fold {fold} only training samples of class {only!r}; expected "
                     "both classes in every fold. Use fewer or stratified folds."

@@ -1,0 +1,288 @@
+"""Choosing threshold, ridge and number of terms."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import make_scorer, mean_absolute_error, r2_score
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+
+from pyfastr import (
+    FasTRClassifier,
+    FasTRClassifierCV,
+    FasTRRegressor,
+    FasTRRegressorCV,
+    TensorScaler,
+)
+from pyfastr.datasets import make_tensor_regression
+from pyfastr.metrics import coefficient_error, support_precision, support_recall
+from pyfastr.sources import ArraySource
+
+GRID = {"thresholds": (0.0, 0.05, 0.2), "ridges": (1e-3, 0.3), "n_init": 4, "random_state": 0}
+
+
+def draw(n_samples=90, shape=(6, 5), **options):
+    return make_tensor_regression(n_samples, shape, random_state=0, **options)
+
+
+def test_the_choice_has_the_best_mean_score_and_is_fitted_to_all_data():
+    X, y = draw(noise=2.0)
+    model = FasTRRegressorCV(**GRID).fit(X, y)
+    mean = model.scores_path_.mean(axis=-1)
+    assert model.scores_path_.shape == (1, 2, 3, 5)
+    assert_allclose(model.best_score_, mean.max(), rtol=1e-8)
+    r, t = np.unravel_index(mean[0].argmax(), mean[0].shape)
+    assert (model.ridge_, model.threshold_) == (GRID["ridges"][r], GRID["thresholds"][t])
+    alone = FasTRRegressor(
+        model.threshold_, model.ridge_, n_init=4, refit_support=True, random_state=0
+    ).fit(X, y)
+    assert_array_equal(model.coef_, alone.coef_)
+    assert_array_equal(model.predict(X), alone.predict(X))
+    assert model.score(X, y) == alone.score(X, y)
+    assert model.intercept_ == alone.intercept_
+
+
+def test_results_are_those_of_a_grid_search():
+    X, y = draw(noise=2.0)
+    model = FasTRRegressorCV(**GRID, n_terms=(1, 2), cv=3).fit(X, y)
+    table = pd.DataFrame(model.cv_results_)
+    assert len(table) == 12
+    for column in ("mean_fit_time", "std_score_time", "param_ridge", "split2_test_score"):
+        assert column in table
+    folds = table[[f"split{f}_test_score" for f in range(3)]]
+    assert_allclose(table["mean_test_score"], folds.mean(axis=1))
+    assert table.loc[model.best_index_, "rank_test_score"] == 1
+    assert table.loc[model.best_index_, "params"] == model.best_params_
+    assert_array_equal(table["param_n_terms"], [1] * 6 + [2] * 6)
+    assert_allclose(model.scores_path_.reshape(12, 3), folds)
+
+
+def test_several_terms_are_chosen_where_there_are_several():
+    X, y = draw(200, (6, 6), n_terms=2, noise=0.1)
+    model = FasTRRegressorCV(**GRID, n_terms=(1, 2)).fit(X, y)
+    assert model.n_terms_ == 2
+    assert model.best_score_ > 0.99
+    assert model.scales_.shape == (2,)
+
+
+def test_the_choice_finds_a_sparse_support():
+    X, y, W = draw(150, (8, 8, 4), sparsity=0.5, coef=True)
+    model = FasTRRegressorCV(random_state=0).fit(X, y)
+    assert coefficient_error(model.coef_, W) < 0.02
+    assert support_precision(model.coef_, W) >= 0.95
+    assert support_recall(model.coef_, W) >= 0.95
+
+
+def test_one_standard_error_chooses_a_simpler_model():
+    X, y = draw(60, noise=8.0)
+    options = GRID | {"thresholds": (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)}
+    best = FasTRRegressorCV(**options).fit(X, y)
+    simple = FasTRRegressorCV(**options, one_standard_error=True).fit(X, y)
+    assert simple.threshold_ >= best.threshold_
+    at = simple.cv_results_
+    spread = np.std([at[f"split{f}_test_score"][best.best_index_] for f in range(5)], ddof=1)
+    assert simple.best_score_ >= best.best_score_ - spread / np.sqrt(5) - 1e-12
+
+
+def test_the_evidence_holds_no_data_out():
+    X, y, W = draw(40, (10, 10), sparsity=0.5, coef=True)
+    model = FasTRRegressorCV(criterion="evidence", random_state=0).fit(X, y)
+    alone = FasTRRegressor(refit_support="evidence", random_state=0).fit(X, y)
+    assert_array_equal(model.coef_, alone.coef_)
+    assert coefficient_error(model.coef_, W) < 0.05
+    assert model.best_score_ == -alone.evidence_
+
+
+@pytest.mark.parametrize(
+    ("scoring", "score"),
+    [
+        ("r2", r2_score),
+        ("neg_mean_squared_error", lambda y, z: -np.mean((y - z) ** 2)),
+        (
+            make_scorer(mean_absolute_error, greater_is_better=False),
+            lambda y, z: -mean_absolute_error(y, z),
+        ),
+        (lambda estimator, X, y: r2_score(y, estimator.predict(X)), r2_score),
+    ],
+    ids=["r2", "name", "scorer", "own function"],
+)
+def test_any_scorer_sees_what_separate_fits_would_predict(scoring, score):
+    X, y = draw(noise=2.0)
+    cv = KFold(3)
+    model = FasTRRegressorCV(**GRID, cv=cv, scoring=scoring).fit(X, y)
+    best = FasTRRegressor(
+        model.threshold_, model.ridge_, refit_support=True, n_init=4, random_state=0
+    )
+    expected = []
+    for train, test in cv.split(X):
+        prediction = clone(best).fit(X[train], y[train]).predict(X[test])
+        expected.append(score(y[test], prediction))
+    # Each has its own starts here, so both need not stop at the same digit.
+    assert_allclose(model.best_score_, np.mean(expected), rtol=1e-2, atol=1e-3)
+
+
+def test_classes_are_scored_by_the_area_under_the_curve_and_by_others():
+    X, y = draw(noise=2.0)
+    labels = np.where(y > 0, "b", "a")
+    model = FasTRClassifierCV(**GRID).fit(X, labels)
+    assert model.best_score_ > 0.8
+    for scoring in ("accuracy", "neg_log_loss", lambda e, X, y: e.score(X, y)):
+        other = FasTRClassifierCV(**GRID, scoring=scoring).fit(X, labels)
+        assert np.isfinite(other.cv_results_["mean_test_score"]).all()
+    assert_array_equal(model.classes_, ["a", "b"])
+    assert model.predict_proba(X).shape == (90, 2)
+    assert model.calibration_ == model.best_estimator_.calibration_
+
+
+def test_probabilities_of_a_choice_come_from_held_out_decisions():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 8, 8))
+    y = rng.integers(0, 2, 40)
+    # Labels of noise: training decisions look sure, held-out ones do not.
+    options = {"ridges": (1e-3,), "thresholds": (0.0,), "n_init": 4, "random_state": 0}
+    model = FasTRClassifierCV(**options).fit(X, y)
+    plain = FasTRClassifier(ridge=1e-3, refit_support=True, n_init=4, random_state=0).fit(X, y)
+    assert model.calibration_ < 0.5 * plain.calibration_
+
+
+def test_integers_shuffle_stratify_and_keep_groups_whole():
+    X, y = draw(noise=1.0)
+    order = np.argsort(y)
+    sorted_model = FasTRRegressorCV(**GRID).fit(X[order], y[order])
+    assert sorted_model.best_score_ > 0.5
+    groups = np.repeat(np.arange(18), 5)
+    grouped = FasTRRegressorCV(**GRID).fit(X, y, groups=groups)
+    seed = np.random.RandomState(0).randint(2**31)
+    cv = list(GroupKFold(5, shuffle=True, random_state=seed).split(X, y, groups))
+    assert_array_equal(grouped.scores_path_, FasTRRegressorCV(**GRID, cv=cv).fit(X, y).scores_path_)
+    labels = np.sort(y > 1.0)
+    cv = StratifiedKFold(5, shuffle=True, random_state=seed)
+    assert_array_equal(
+        FasTRClassifierCV(**GRID).fit(X, labels).scores_path_,
+        FasTRClassifierCV(**GRID, cv=cv).fit(X, labels).scores_path_,
+    )
+
+
+def test_metadata_are_routed_to_the_splitter():
+    X, y = draw()
+    groups = np.repeat(np.arange(9), 10)
+    expected = FasTRRegressorCV(**GRID, cv=GroupKFold(3)).fit(X, y, groups=groups)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = FasTRRegressorCV(**GRID, cv=GroupKFold(3)).fit(X, y, groups=groups)
+        pipe = make_pipeline(TensorScaler(), FasTRRegressorCV(**GRID, cv=GroupKFold(3)))
+        pipe.fit(X, y, groups=groups)
+    assert_array_equal(model.scores_path_, expected.scores_path_)
+    assert pipe[-1].best_score_ > 0.9
+
+
+def test_weights_count_in_fits_and_scores():
+    X, y = draw(noise=2.0)
+    weights = np.random.default_rng(0).integers(1, 4, 90)
+    groups = np.arange(90) % 3
+    cv = list(GroupKFold(3).split(X, y, groups))
+    weighted = FasTRRegressorCV(**GRID, cv=cv).fit(X, y, sample_weight=weights)
+    rows = np.repeat(np.arange(90), weights)
+    cv = list(GroupKFold(3).split(X[rows], y[rows], groups[rows]))
+    repeated = FasTRRegressorCV(**GRID, cv=cv).fit(X[rows], y[rows])
+    assert_allclose(
+        weighted.scores_path_.mean(axis=-1), repeated.scores_path_.mean(axis=-1), atol=1e-3
+    )
+
+
+def test_covariates_are_fitted_in_the_folds():
+    X, y = draw()
+    Z = np.random.default_rng(0).normal(size=(90, 1))
+    y = y + 100 * Z[:, 0]
+    model = FasTRRegressorCV(**GRID, scoring="neg_mean_squared_error")
+    assert model.fit(X, y, covariates=Z).best_score_ > -1
+    assert_allclose(model.covariate_coef_, 100, rtol=0.01)
+    assert model.score(X, y, covariates=Z) > 0.99
+    assert not hasattr(model.fit(X, y), "covariate_coef_")
+
+
+@pytest.mark.parametrize("kind", [FasTRRegressorCV, FasTRClassifierCV])
+def test_the_same_seed_gives_the_same_choice(kind):
+    X, y = draw(noise=2.0)
+    y = y > 0 if kind is FasTRClassifierCV else y
+    first, second = (kind(**GRID).fit(X, y) for _ in range(2))
+    assert_array_equal(first.scores_path_, second.scores_path_)
+    assert_array_equal(first.coef_, second.coef_)
+
+
+def test_what_is_chosen_is_printed_for_who_asks(capsys):
+    X, y = draw()
+    FasTRRegressorCV(**GRID, verbose=1).fit(X, y)
+    out = capsys.readouterr().out
+    assert "1 term(s): 30 models" in out
+    assert "chosen: {'n_terms': 1, 'ridge': 0.001" in out
+
+
+def test_x_is_read_about_as_often_for_a_grid_as_for_one_model(monkeypatch):
+    X, y = draw(60, (6, 5, 4))
+    reads = []
+    read = ArraySource.read
+    monkeypatch.setattr(
+        ArraySource, "read", lambda self, rows: (reads.append(rows), read(self, rows))[1]
+    )
+    few = FasTRRegressorCV(thresholds=(0.0,), ridges=(0.1,), n_init=4, random_state=0)
+    many = FasTRRegressorCV(thresholds=(0.0, 0.1, 0.2, 0.3), ridges=(0.1, 1.0), n_init=4)
+    counts = []
+    for model in (few, many.set_params(random_state=0)):
+        reads.clear()
+        model.fit(X, y)
+        counts.append(len(reads))
+    # Eight times the models, and nothing like eight times the reads.
+    assert 0 < counts[1] < 2 * counts[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"thresholds": ()}, "thresholds is empty; expected at least one"),
+        ({"ridges": []}, "ridges is empty"),
+        ({"n_terms": ()}, "n_terms is empty"),
+        ({"thresholds": (0.1, 1.0)}, r"thresholds has 1.0; expected numbers in \[0, 1\)"),
+        ({"ridges": (-1.0,)}, r"ridges has -1.0; expected numbers in \[0, inf\)"),
+        ({"n_terms": (1.5,)}, "n_terms has 1.5; expected whole numbers"),
+        ({"thresholds": ("much",)}, "thresholds has 'much'"),
+        ({"cv": 200}, "Cannot have number of splits n_splits=200 greater than the number of"),
+        ({"cv": [([0], [1])]}, "fold 0 1 training and 1 held-out samples; expected at least 2"),
+        ({"scoring": lambda e, X, y: np.nan}, "No point of the grid has a finite score"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_chosen_from_is_refused(options, message):
+    X, y = draw(30)
+    with pytest.raises(ValueError, match=message):
+        FasTRRegressorCV(**(GRID | options)).fit(X, y)
+
+
+def test_leaving_one_out_needs_another_score_than_r2():
+    X, y = draw(12, (3, 3))
+    model = FasTRRegressorCV(thresholds=(0.0,), ridges=(0.1,), n_init=2, cv=LeaveOneOut())
+    with (
+        pytest.warns(UserWarning, match="R² is not defined"),
+        pytest.raises(ValueError, match="No point of the grid"),
+    ):
+        model.fit(X, y)
+    model.set_params(scoring="neg_mean_squared_error").fit(X, y)
+    assert model.best_score_ < 0
+
+
+def test_folds_without_a_class_are_left_out_or_refused():
+    X, _ = draw(30)
+    labels = np.arange(30) < 3
+    folds = [np.arange(0, 15, 2), np.arange(3, 10), np.arange(20, 30)]
+    cv = [(np.setdiff1d(np.arange(30), test), test) for test in folds]
+    with (
+        pytest.warns(UserWarning, match=r"Folds \[1, 2\] have no finite score"),
+        pytest.warns(UndefinedMetricWarning),
+    ):
+        model = FasTRClassifierCV(**GRID, cv=cv).fit(X, labels)
+    assert np.isfinite(model.best_score_)
+    with pytest.raises(ValueError, match="only training samples of class False"):
+        FasTRClassifierCV(**GRID, cv=[(np.arange(3, 30), np.arange(3))]).fit(X, labels)
