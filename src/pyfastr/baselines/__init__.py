@@ -3,10 +3,13 @@
 from pyfastr.baselines.dantzig import DantzigSelector
 from pyfastr.baselines.elementary import ElementaryRidge, elementary_ridge_path
 from pyfastr.baselines.published import PublishedFasTR
+from pyfastr.baselines.vectorized import VectorizedElasticNet, VectorizedLasso
 
 __all__ = [
     "DantzigSelector",
     "ElementaryRidge",
     "PublishedFasTR",
+    "VectorizedElasticNet",
+    "VectorizedLasso",
     "elementary_ridge_path",
 ]
