@@ -3,13 +3,19 @@
 from pyfastr.baselines.dantzig import DantzigSelector
 from pyfastr.baselines.elementary import ElementaryRidge, elementary_ridge_path
 from pyfastr.baselines.published import PublishedFasTR
+from pyfastr.baselines.remurs import Remurs, remurs_path
+from pyfastr.baselines.sturm import Sturm, sturm_path
 from pyfastr.baselines.vectorized import VectorizedElasticNet, VectorizedLasso
 
 __all__ = [
     "DantzigSelector",
     "ElementaryRidge",
     "PublishedFasTR",
+    "Remurs",
+    "Sturm",
     "VectorizedElasticNet",
     "VectorizedLasso",
     "elementary_ridge_path",
+    "remurs_path",
+    "sturm_path",
 ]
