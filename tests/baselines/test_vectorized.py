@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ElasticNet, ElasticNetCV, Lasso, LassoCV
 from sklearn.model_selection import KFold
 
-from pyfastr.baselines import VectorizedElasticNet, VectorizedLasso, vectorized
+from pyfastr.baselines import VectorizedElasticNet, VectorizedLasso, l1_path
 from pyfastr.datasets import make_tensor_regression
 
 
@@ -125,24 +125,24 @@ def test_float32_stays_float32(solver):
     assert model.coef_.dtype == model.predict(X).dtype == np.float32
 
 
-def test_either_solver_may_be_chosen_automatically(monkeypatch):
-    X, y = make_tensor_regression(20, (10, 8), random_state=0)
-    used = []
-    original = vectorized._path
+def test_the_faster_solver_is_chosen(monkeypatch):
+    monkeypatch.setattr(l1_path, "has_celer", lambda: True)
+    assert l1_path.faster_solver(20, 400, 0.05, 1.0) == "celer"
+    assert l1_path.faster_solver(20, 100, 0.05, 1.0) == "sklearn"
+    assert l1_path.faster_solver(300, 400, 0.05, 1.0) == "sklearn"
+    assert l1_path.faster_solver(20, 400, 0.9, 1.0) == "sklearn"
+    assert l1_path.faster_solver(20, 400, 0.05, 0.3) == "sklearn"
+    monkeypatch.setattr(l1_path, "has_celer", lambda: False)
+    assert l1_path.faster_solver(20, 400, 0.05, 1.0) == "sklearn"
 
-    def watched(*args):
-        used.append(args[-1].name)
-        return original(*args)
 
-    monkeypatch.setattr(vectorized, "_path", watched)
-    monkeypatch.setattr(vectorized, "_has_celer", lambda: False)
-    VectorizedLasso(0.05 * largest_alpha(X, y), tol=1e-2).fit(X, y)
-    assert used == ["sklearn"]
-    pytest.importorskip("celer")
-    monkeypatch.setattr(vectorized, "_has_celer", lambda: True)
-    VectorizedLasso(0.05 * largest_alpha(X, y), tol=1e-2).fit(X, y)
-    VectorizedLasso(0.9 * largest_alpha(X, y), tol=1e-2).fit(X, y)
-    assert used[1:] == ["celer", "sklearn"]
+@pytest.mark.parametrize("share", [0.05, 0.9])
+def test_the_choice_of_the_solver_does_not_matter(solver, share):
+    X, y = make_tensor_regression(20, (20, 12), random_state=0)
+    alpha = share * largest_alpha(X, y)
+    params = {"tol": 1e-12, "max_iter": 100_000}
+    expected = VectorizedLasso(alpha, solver=solver, **params).fit(X, y).coef_
+    assert_allclose(VectorizedLasso(alpha, **params).fit(X, y).coef_, expected, atol=1e-4)
 
 
 def test_a_solver_that_is_not_installed_is_named(monkeypatch):

@@ -1,39 +1,29 @@
 """Lasso and elastic net on vectorised samples, by the solvers of others."""
 
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import cache
-from importlib.util import find_spec
+from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import enet_path
 from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from pyfastr.baselines.l1_path import (
+    PathSolver,
+    faster_solver,
+    held_out_errors,
+    l1_path,
+    one_warning,
+    own_copies,
+)
 from pyfastr.baselines.samples import FlatSamples, flatten, store_coefficient
 from pyfastr.baselines.values import check_values
 from pyfastr.estimators.validation import LinearTensorMixin
 
 Array = NDArray[Any]
-
-# celer's working sets pay where most features are never looked at: with many features, and at
-# penalties that leave scikit-learn many sweeps to do. See benchmarks/baselines.py.
-_CELER_MIN_FEATURES_PER_SAMPLE = 2
-_CELER_MAX_ALPHA = 0.3
-
-
-class PathSolver(NamedTuple):
-    """How to solve for a coefficient: the solver's name, tolerance and limit."""
-
-    name: str
-    tol: float
-    max_iter: int
 
 
 class _VectorizedRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
@@ -59,18 +49,25 @@ class _VectorizedRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
 
     def _fit_ratios(self, X: Any, y: Any, ratios: Array) -> None:
         """Fit the given penalty, or the best of all ratios and of a grid of penalties."""
-        samples = flatten(self, X, y, fit_intercept=self.fit_intercept)
-        largest = float(np.abs(samples.y @ samples.X).max()) / len(samples.y)
-        alpha, ratio = self.alpha, float(ratios[0])
+        samples = flatten(self, X, y, fit_intercept=False)
+        alpha, ratio, largest = self.alpha, float(ratios[0]), self._largest(samples)
         if isinstance(alpha, str):
             alpha, ratio = self._choose(samples, ratios, largest)
         self.alpha_, self.l1_ratio_ = float(alpha), ratio
         share = self.alpha_ * ratio / largest if largest else 1.0
-        solver = self._path_solver(samples.X.shape, share)
-        with _one_warning(f"{type(self).__name__}(alpha={self.alpha_:.4g})", stacklevel=6):
-            coefs, n_iters = _path(*_copies(samples), [self.alpha_], ratio, solver)
-        store_coefficient(self, coefs[:, 0], samples)
+        solver = self._path_solver(samples.X.shape, share, ratio)
+        own = own_copies(samples, slice(None), self.fit_intercept)
+        with one_warning(f"{type(self).__name__}(alpha={self.alpha_:.4g})", stacklevel=6):
+            coefs, n_iters = l1_path(own.X, own.y, [self.alpha_], ratio, solver)
+        centred = replace(samples, X_mean=own.X_mean, y_mean=own.y_mean)
+        store_coefficient(self, coefs[:, 0], centred)
         self.n_iter_ = int(n_iters[0])
+
+    def _largest(self, samples: FlatSamples) -> float:
+        """Return the smallest penalty of the ℓ1 norm that gives zero."""
+        # Centring y makes centring X superfluous.
+        y = samples.y - samples.y.mean() if self.fit_intercept else samples.y
+        return float(np.abs(y @ samples.X).max()) / len(y)
 
     def _choose(self, samples: FlatSamples, ratios: Array, largest: float) -> tuple[float, float]:
         """Return the penalty and the ratio of the least mean squared error left out."""
@@ -78,30 +75,23 @@ class _VectorizedRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
         tops = (largest or 1.0) / ratios
         self.alphas_ = np.stack([np.geomspace(top, 1e-3 * top, self.n_alphas) for top in tops])
         folds = list(check_cv(self.cv).split(samples.X, samples.y))
-        solver = self._path_solver(samples.X.shape, 0.0)
-        with _one_warning(f"The cross-validation of {type(self).__name__}", stacklevel=7):
-            errors = [
-                [
-                    _held_out_errors(
-                        samples, fold, alphas, float(ratio), solver, self.fit_intercept
-                    )
-                    for fold in folds
-                ]
-                for alphas, ratio in zip(self.alphas_, ratios, strict=True)
-            ]
+        errors = []
+        with one_warning(f"The cross-validation of {type(self).__name__}", stacklevel=7):
+            for alphas, ratio in zip(self.alphas_, ratios.tolist(), strict=True):
+                solver = self._path_solver(samples.X.shape, 0.0, ratio)
+                how = (alphas, ratio, solver, self.fit_intercept)
+                errors.append([held_out_errors(samples, fold, *how) for fold in folds])
         self.mse_path_: Array = np.moveaxis(np.array(errors), 1, 2)
         best = np.unravel_index(self.mse_path_.mean(axis=2).argmin(), self.alphas_.shape)
         return float(self.alphas_[best]), float(ratios[best[0]])
 
-    def _path_solver(self, shape: tuple[int, ...], alpha_share: float) -> PathSolver:
-        """Choose the faster solver for this size and penalty, unless one was asked for."""
+    def _path_solver(self, shape: tuple[int, ...], alpha_share: float, ratio: float) -> PathSolver:
+        """Take the faster solver for this size and penalty, unless one was asked for."""
         n_samples, n_features = shape
-        wide = n_features >= _CELER_MIN_FEATURES_PER_SAMPLE * n_samples
-        faster = wide and alpha_share <= _CELER_MAX_ALPHA and _has_celer()
-        automatic = "celer" if faster else "sklearn"
-        return PathSolver(
-            automatic if self.solver == "auto" else self.solver, self.tol, self.max_iter
-        )
+        name = self.solver
+        if name == "auto":
+            name = faster_solver(n_samples, n_features, alpha_share, ratio)
+        return PathSolver(name, self.tol, self.max_iter)
 
 
 class VectorizedLasso(_VectorizedRegressor):
@@ -154,8 +144,7 @@ class VectorizedLasso(_VectorizedRegressor):
 
     Notes
     -----
-    The shape of the samples plays no part. A copy of X in float64 is made, and during
-    cross-validation a second one of the samples of a fold.
+    The shape of the samples plays no part. A copy of X in float64 is made.
 
     References
     ----------
@@ -268,8 +257,7 @@ class VectorizedElasticNet(_VectorizedRegressor):
 
     Notes
     -----
-    The shape of the samples plays no part. A copy of X in float64 is made, and during
-    cross-validation a second one of the samples of a fold.
+    The shape of the samples plays no part. A copy of X in float64 is made.
 
     References
     ----------
@@ -345,80 +333,3 @@ class VectorizedElasticNet(_VectorizedRegressor):
                 'one, or alpha="cv" to choose.'
             )
         return ratios
-
-
-def _held_out_errors(
-    samples: FlatSamples,
-    fold: tuple[Array, Array],
-    alphas: Array,
-    ratio: float,
-    solver: PathSolver,
-    fit_intercept: bool,
-) -> Array:
-    """Mean squared error on the samples left out, for every penalty."""
-    train, test = fold
-    X, y = _copies(samples, train)
-    X_mean, y_mean = np.zeros(X.shape[1]), 0.0
-    if fit_intercept:
-        X_mean, y_mean = X.mean(axis=0), y.mean()
-        X -= X_mean
-        y -= y_mean
-    coefs, _ = _path(X, y, alphas, ratio, solver)
-    predictions = samples.X[test] @ coefs - X_mean @ coefs + y_mean
-    return ((samples.y[test, np.newaxis] - predictions) ** 2).mean(axis=0)
-
-
-def _copies(samples: FlatSamples, rows: Any = slice(None)) -> tuple[Array, Array]:
-    """Copy samples into memory that is the solvers' own: celer takes no other."""
-    return np.array(samples.X[rows], order="F"), np.array(samples.y[rows])
-
-
-def _path(X: Array, y: Array, alphas: Any, ratio: float, solver: PathSolver) -> tuple[Array, Array]:
-    """Coefficients (p, n_alphas) and iterations along a path, from a Fortran-ordered X."""
-    common: dict[str, Any] = {
-        "l1_ratio": ratio,
-        "alphas": np.asarray(alphas),
-        "tol": solver.tol,
-        "max_iter": solver.max_iter,
-        "return_n_iter": True,
-    }
-    if solver.name == "sklearn":
-        # As in scikit-learn's own estimators: a Gram matrix pays only for many penalties.
-        gram = "auto" if len(alphas) > 1 else False
-        _, coefs, _, n_iters = enet_path(X, y, precompute=gram, copy_X=False, **common)
-    else:
-        _, coefs, _, n_iters = _celer_path()(X, y, "lasso", **common)
-    return coefs, np.asarray(n_iters)
-
-
-def _celer_path() -> Any:
-    """Import celer's path, or say how to get it."""
-    try:
-        from celer import celer_path
-    except ImportError as error:
-        raise ImportError(
-            'solver="celer" needs celer: run `pip install pyfastr[baselines]`, or use '
-            'solver="sklearn".'
-        ) from error
-    return celer_path
-
-
-@cache
-def _has_celer() -> bool:
-    """Whether celer is installed."""
-    return find_spec("celer") is not None
-
-
-@contextmanager
-def _one_warning(what: str, stacklevel: int) -> Iterator[None]:
-    """Make one warning of those of all fits within."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    n_fits = sum(issubclass(w.category, ConvergenceWarning) for w in caught)
-    if n_fits:
-        message = (
-            f"{what} did not converge to `tol` in {n_fits} fits: raise `max_iter` or `tol`, or "
-            "bring X and y to a scale near 1."
-        )
-        warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel)
