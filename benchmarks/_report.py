@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from threadpoolctl import threadpool_info
 
-PACKAGES = ("pyfastr", "numpy", "scipy", "scikit-learn", "tensorly")
+PACKAGES = ("pyfastr", "numpy", "scipy", "scikit-learn", "celer", "tensorly")
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

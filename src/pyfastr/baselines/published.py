@@ -13,6 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
+from pyfastr.baselines.proximal import soft_threshold
+from pyfastr.baselines.ridge import ridge_solution
 from pyfastr.estimators.validation import LinearTensorMixin, check_tensor_and_response
 from pyfastr.sources import Source, as_source, largest_entry
 
@@ -138,8 +140,8 @@ class PublishedFasTR(LinearTensorMixin, RegressorMixin, BaseEstimator):
             self.n_iter_ = sweep
             previous = list(components)
             for mode in range(len(components)):
-                solution = _ridge_solution(_project(source, components, mode), y, self.ridge)
-                components[mode] = _soft_threshold(solution, self.threshold)
+                solution = ridge_solution(_project(source, components, mode), y, self.ridge)
+                components[mode] = soft_threshold(solution, self.threshold)
             if not all(w.any() for w in components):
                 self._warn("the coefficient has become zero: lower `threshold`")
                 return components
@@ -179,26 +181,6 @@ def _project(source: Source, components: Sequence[Array], mode: int) -> Array:
             block = w @ block.reshape(n, len(w), -1)
         P[rows] = block.reshape(n, -1, len(trailing)) @ trailing
     return P
-
-
-def _ridge_solution(P: Array, y: Array, ridge: float) -> Array:
-    """Return (PᵀP + εI)⁻¹Pᵀy, by the N × N system if that is the smaller one."""
-    N, p = P.shape
-    try:
-        if p <= N:
-            return np.linalg.solve(P.T @ P + ridge * np.eye(p), P.T @ y)
-        dual: Array = P.T @ np.linalg.solve(P @ P.T + ridge * np.eye(N), y)
-        return dual
-    except np.linalg.LinAlgError as error:
-        raise ValueError(
-            f"ridge={ridge} is too small beside the projected X to make its Gram matrix "
-            "invertible; raise it."
-        ) from error
-
-
-def _soft_threshold(u: Array, threshold: float) -> Array:
-    """Move every entry towards zero by `threshold`, at most to zero."""
-    return np.sign(u) * np.maximum(np.abs(u) - threshold, 0.0)
 
 
 def _relative_change(new: Sequence[Array], old: Sequence[Array]) -> float:
