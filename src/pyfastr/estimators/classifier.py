@@ -162,7 +162,7 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
     >>> from pyfastr.datasets import make_tensor_regression
     >>> X, y = make_tensor_regression(200, (8, 8), random_state=0)
     >>> labels = np.where(y > 0, "patient", "control")
-    >>> model = FasTRClassifier(random_state=0).fit(X[:150], labels[:150])
+    >>> model = FasTRClassifier(ridge=0.1, random_state=0).fit(X[:150], labels[:150])
     >>> model.classes_.tolist()
     ['control', 'patient']
     >>> bool(model.score(X[150:], labels[150:]) > 0.9)

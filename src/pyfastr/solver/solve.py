@@ -27,8 +27,9 @@ RefitSupport = bool | Literal["evidence"]
 
 # Candidates for the evidence where the best solution is not sure, of small and large samples.
 MANY_CANDIDATES, FEW_CANDIDATES = 256, 8
-# Starts of each task of a grid at most, and how many of them are polished at every ridge.
-GRID_BUDGET, GRID_CANDIDATES = 32, 4
+# Starts of each task of a grid at most: where any data could be fitted there is nothing to find.
+# So many of the last round's are polished at every ridge.
+GRID_BUDGET, BLIND_BUDGET, GRID_CANDIDATES = 128, 32, 4
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,9 @@ def _grid_starts(
                 for r in ridges
             ]
         )
-    found = _search(problem, least, rng, budget=budget)
+    determined = problem.n_effective > problem.degrees_of_freedom(settings.n_terms)
+    limit = budget if determined.any() else min(budget, BLIND_BUDGET)
+    found = _search(problem, least, rng, budget=limit)
     best = [f.solutions.take(slice(0, 1)) for f in found]
     if not isinstance(settings.init, str) or all(f.starts.sure for f in found):
         return Models.concatenate([b for b in best for _ in ridges])
