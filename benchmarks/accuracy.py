@@ -8,10 +8,9 @@ is done, and ``--help`` lists the other options.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from math import inf, isfinite, prod
 from pathlib import Path
 from statistics import mean, median
@@ -19,6 +18,7 @@ from typing import Any
 
 from _fits import METHODS, Job, Outcome, Worker
 from _report import environment, print_table, size_name, verdict
+from _results import Results
 
 SUCCESS = 0.05
 # The fits of rows from here on must not take longer than the lasso's.
@@ -113,37 +113,6 @@ QUICK = ("5x5x5", "10x10x10", "30x30", "20x20", "10x10")
 def success(errors: list[float]) -> float:
     """Share of the fits that found the coefficient."""
     return mean(e < SUCCESS for e in errors)
-
-
-class Results:
-    """Outcomes by row, seed and method, written to a file as they come and read from it."""
-
-    def __init__(self, file: Path | None, redo: list[str]) -> None:
-        self._file = file
-        self._known: dict[tuple[str, int, str], Outcome] = {}
-        if file is not None and file.exists():
-            for line in file.read_text().splitlines():
-                entry = json.loads(line)
-                key = (entry.pop("row"), entry.pop("seed"), entry.pop("method"))
-                if key[2] not in redo:
-                    self._known[key] = Outcome(**entry)
-        self.n_read = len(self._known)
-
-    def get(self, row: Row, seed: int, method: str) -> Outcome | None:
-        """Return what is known."""
-        return self._known.get((row.key, seed, method))
-
-    def add(self, row: Row, seed: int, method: str, outcome: Outcome) -> None:
-        """Keep an outcome, at once in the file too."""
-        self._known[row.key, seed, method] = outcome
-        if self._file is not None:
-            entry = {"row": row.key, "seed": seed, "method": method, **asdict(outcome)}
-            with self._file.open("a") as stream:
-                stream.write(json.dumps(entry) + "\n")
-
-    def of(self, row: Row, method: str) -> dict[int, Outcome]:
-        """Return the outcomes of a method in a row by seed."""
-        return {s: o for (r, s, m), o in self._known.items() if (r, m) == (row.key, method)}
 
 
 def plan(row: Row, options: argparse.Namespace) -> Iterator[tuple[int, str, float]]:
