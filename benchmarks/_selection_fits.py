@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 from _fits import Array, Fit, Methods
+from _grid import fit_grid
 from sklearn.linear_model import ElasticNetCV, LassoCV
 from sklearn.model_selection import KFold
 
 from pyfastr import FasTRRegressor, FasTRRegressorCV
-from pyfastr.estimators.selection import RIDGES, THRESHOLDS
+from pyfastr.estimators.selection import FOLD_SWEEPS, RIDGES, THRESHOLDS
 
 N_FOLDS = 5
 L1_RATIO = 0.5
@@ -36,6 +37,15 @@ def cv_one_by_one(X: Array, y: Array, W: Array, *, n_fits: int, limit: float) ->
     def fit(X_train: Array, y_train: Array, threshold: float, ridge: float) -> None:
         model = FasTRRegressor(threshold, ridge, refit_support=True, random_state=0)
         model.fit(X_train, y_train)
+
+    return None, extrapolate(fit, X, y, [THRESHOLDS, RIDGES], n_fits, limit)
+
+
+def cv_one_by_one_as_folds(X: Array, y: Array, W: Array, *, n_fits: int, limit: float) -> Fit:
+    """The same with the fewer starts and sweeps that the folds of the batch are given."""
+
+    def fit(X_train: Array, y_train: Array, threshold: float, ridge: float) -> None:
+        fit_grid(X_train, y_train, [ridge], [threshold], max_iter=FOLD_SWEEPS)
 
     return None, extrapolate(fit, X, y, [THRESHOLDS, RIDGES], n_fits, limit)
 
@@ -185,6 +195,7 @@ def first_line(error: Exception) -> str:
 SELECTIONS: Methods = {
     "fastr": cv_fastr,
     "one by one": cv_one_by_one,
+    "one by one, as folds": cv_one_by_one_as_folds,
     "tensorly": cv_tensorly,
     "LassoCV": cv_lasso,
     "ElasticNetCV": cv_elastic_net,
@@ -192,4 +203,4 @@ SELECTIONS: Methods = {
     "celer elastic net": cv_celer_elastic_net,
     "adelie": cv_adelie,
 }
-EXTRAPOLATED = ("one by one", "tensorly")
+EXTRAPOLATED = ("one by one", "one by one, as folds", "tensorly")
