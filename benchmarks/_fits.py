@@ -1,12 +1,15 @@
-"""The fits that `accuracy.py` compares, and a process that can be ended when one takes too long."""
+"""The fits that `accuracy.py` compares, and a process that can be ended when one takes too long.
+
+`selection.py` runs methods of its own in the same process.
+"""
 
 import multiprocessing
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import reduce
-from typing import Any
+from functools import partial, reduce
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,19 +35,27 @@ class Job:
     n_samples: int
     seed: int
     params: dict[str, Any] = field(default_factory=dict)
+    # What `make_data` is told beside size and seed.
+    data: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a fit; `ce` is None if it was ended at the limit, infinite if it failed."""
+    """What came of a fit.
+
+    `ce` is None if it was ended at the limit, infinite if it failed, and not a number if the
+    method has no coefficient to compare.
+    """
 
     ce: float | None
     seconds: float
     info: dict[str, Any] = field(default_factory=dict)
 
 
-# What a method returns: the coefficient, and what else is worth knowing.
-Fit = tuple[Array, dict[str, Any]]
+# What a method returns: the coefficient, if there is one, and what else is worth knowing. Its
+# time is taken from there if the method knows better than the clock around it.
+Fit = tuple[Array | None, dict[str, Any]]
+Methods = dict[str, Callable[..., Fit]]
 
 
 def fit_fastr(X: Array, y: Array, W: Array, **params: Any) -> Fit:
@@ -153,7 +164,7 @@ def _halve_until_better(
     return None
 
 
-METHODS: dict[str, Callable[..., Fit]] = {
+METHODS: Methods = {
     "fastr": fit_fastr,
     "oracle": fit_oracle,
     "published": fit_published,
@@ -169,12 +180,13 @@ class Worker:
     see the same arrays and only the fits are timed.
     """
 
-    def __init__(self, threads: int | None = None) -> None:
+    def __init__(self, threads: int | None = None, methods: Methods | None = None) -> None:
         self._threads = threads
+        self._methods = METHODS if methods is None else methods
         self._process: Any = None
         self._pipe: Any = None
 
-    def run(self, job: Job, limit: float) -> Outcome:
+    def run(self, job: Job, limit: float | None) -> Outcome:
         """Fit; after `limit` seconds end the fit."""
         if self._process is None:
             self._start()
@@ -200,12 +212,13 @@ class Worker:
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, far_end = context.Pipe()
-        self._process = context.Process(target=_serve, args=(far_end, self._threads), daemon=True)
+        args = (far_end, self._threads, self._methods)
+        self._process = context.Process(target=_serve, args=args, daemon=True)
         self._process.start()
         far_end.close()
 
 
-def _serve(pipe: Any, threads: int | None) -> None:
+def _serve(pipe: Any, threads: int | None, methods: Methods) -> None:
     """Answer jobs for as long as they come."""
     warnings.simplefilter("ignore")  # that a method did not converge shows in its error
     key, data = None, None
@@ -216,29 +229,50 @@ def _serve(pipe: Any, threads: int | None) -> None:
                 job = pipe.recv()
             except EOFError:
                 return
-            wanted = (job.shape, job.n_samples, job.seed)
+            wanted = (job.shape, job.n_samples, job.seed, job.data)
             if key != wanted:
                 data = None  # before the next X is made
-                key, data = wanted, make_data(*wanted)
+                key, data = wanted, make_data(*wanted[:3], **job.data)
+            fit = partial(methods[job.method], **job.params)
             if job.method not in warm:
                 warm.add(job.method)
-                _attempt(job, make_data((4, 3), 20, 0))
+                _attempt(fit, make_data((4, 3), 20, 0))
             pipe.send("ready")
-            pipe.send(_attempt(job, data))
+            pipe.send(_attempt(fit, data))
 
 
-def make_data(shape: tuple[int, ...], n_samples: int, seed: int) -> tuple[Array, Array, Array]:
-    """Draw the paper's simulation: 20 % zeros in each component, noise 0.1."""
-    return make_tensor_regression(n_samples, shape, coef=True, random_state=seed)
+def make_data(
+    shape: tuple[int, ...],
+    n_samples: int,
+    seed: int,
+    *,
+    sparsity: float = 0.2,
+    noise: float | Literal["signal"] = 0.1,
+) -> tuple[Array, Array, Array]:
+    """Draw the paper's simulation: 20 % zeros in each component, noise 0.1 if not told otherwise.
+
+    With the noise "signal" it is as large as the signal, so R² of the truth is 0.5.
+    """
+    draw = partial(
+        make_tensor_regression, shape=shape, sparsity=sparsity, coef=True, random_state=seed
+    )
+    if noise == "signal":
+        noise = signal_size(draw(1)[2])
+    return draw(n_samples, noise=noise)
 
 
-def _attempt(job: Job, data: tuple[Array, Array, Array]) -> Outcome:
+def signal_size(W: Array) -> float:
+    """Standard deviation of the signal: that of X is one."""
+    return float(np.linalg.norm(W))
+
+
+def _attempt(fit: Callable[..., Fit], data: tuple[Array, Array, Array]) -> Outcome:
     """Fit and measure; an error is an outcome too."""
     X, y, W = data
     begin = time.perf_counter()
     try:
-        coef, info = METHODS[job.method](X, y, W, **job.params)
+        coef, info = fit(X, y, W)
     except Exception as error:
         return Outcome(np.inf, time.perf_counter() - begin, {"error": repr(error)})
-    seconds = time.perf_counter() - begin
-    return Outcome(coefficient_error(coef, W), seconds, info)
+    seconds = info.pop("seconds", time.perf_counter() - begin)
+    return Outcome(np.nan if coef is None else coefficient_error(coef, W), seconds, info)

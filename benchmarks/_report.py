@@ -28,7 +28,7 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 
 def _is_number(cell: str) -> bool:
     """Whether a cell holds a number, a bound or nothing."""
-    return re.fullmatch(r"[<>≤ ]*\d[\d.e+-]*%?|inf|nan|–|", cell) is not None
+    return re.fullmatch(r"[<>≤≥ ]*\d[\d.e+-]*%?|inf|nan|–|", cell) is not None
 
 
 def environment() -> str:

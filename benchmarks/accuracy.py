@@ -5,20 +5,24 @@ The data are the paper's simulation. CE is the relative error of the coefficient
 paper's algorithm as published, tensorly's ``CPRegressor`` and scikit-learn's ``LassoCV``, all on
 the same data in the same run. All rows take long, most of it in the peers: ``--jsonl`` keeps what
 is done, and ``--help`` lists the other options.
+
+With ``--cv`` it is ``FasTRRegressorCV`` whose choice is compared: with the oracle at several
+sparsities, with the best of the grid where noise is as large as the signal.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from math import inf, isfinite, prod
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from _fits import METHODS, Job, Outcome, Worker
+from _fits import Job, Outcome, Worker
 from _report import environment, print_table, size_name, verdict
+from _results import Results
+from _selection_rows import CHOICES, report_choices, run_choices
 
 SUCCESS = 0.05
 # The fits of rows from here on must not take longer than the lasso's.
@@ -113,37 +117,6 @@ QUICK = ("5x5x5", "10x10x10", "30x30", "20x20", "10x10")
 def success(errors: list[float]) -> float:
     """Share of the fits that found the coefficient."""
     return mean(e < SUCCESS for e in errors)
-
-
-class Results:
-    """Outcomes by row, seed and method, written to a file as they come and read from it."""
-
-    def __init__(self, file: Path | None, redo: list[str]) -> None:
-        self._file = file
-        self._known: dict[tuple[str, int, str], Outcome] = {}
-        if file is not None and file.exists():
-            for line in file.read_text().splitlines():
-                entry = json.loads(line)
-                key = (entry.pop("row"), entry.pop("seed"), entry.pop("method"))
-                if key[2] not in redo:
-                    self._known[key] = Outcome(**entry)
-        self.n_read = len(self._known)
-
-    def get(self, row: Row, seed: int, method: str) -> Outcome | None:
-        """Return what is known."""
-        return self._known.get((row.key, seed, method))
-
-    def add(self, row: Row, seed: int, method: str, outcome: Outcome) -> None:
-        """Keep an outcome, at once in the file too."""
-        self._known[row.key, seed, method] = outcome
-        if self._file is not None:
-            entry = {"row": row.key, "seed": seed, "method": method, **asdict(outcome)}
-            with self._file.open("a") as stream:
-                stream.write(json.dumps(entry) + "\n")
-
-    def of(self, row: Row, method: str) -> dict[int, Outcome]:
-        """Return the outcomes of a method in a row by seed."""
-        return {s: o for (r, s, m), o in self._known.items() if (r, m) == (row.key, method)}
 
 
 def plan(row: Row, options: argparse.Namespace) -> Iterator[tuple[int, str, float]]:
@@ -319,6 +292,7 @@ def parse() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     add = parser.add_argument
+    add("--cv", action="store_true", help="measure FasTRRegressorCV's choice instead")
     add("--rows", nargs="+", metavar="ROW", choices=[r.key for r in ROWS], help="such as 20x20x20")
     add("--seeds", type=int, help="data sets a row (default: 10, and 80 at 20x20)")
     add("--peer-seeds", type=int, help="those published and tensorly see (default: all; large: 2)")
@@ -329,7 +303,7 @@ def parse() -> argparse.Namespace:
     add("--no-tensorly", action="store_true")
     add("--threads", type=int, help="threads of BLAS and of FasTRRegressor (default: all)")
     add("--jsonl", type=Path, help="keep outcomes here, and do not repeat those that are")
-    add("--redo", nargs="+", default=[], choices=list(METHODS), help="repeat these all the same")
+    add("--redo", nargs="+", default=[], choices=list(CHOICES), help="repeat these all the same")
     add("--quick", action="store_true", help="small sizes, two seeds, limits of 20 s")
     options = parser.parse_args()
     if options.quick:
@@ -347,8 +321,12 @@ def main() -> None:
     print(environment())
     if results.n_read:
         print(f"{results.n_read} outcomes are read from {options.jsonl}, from earlier runs.")
-    run(rows, results, options)
-    print_report(rows, results)
+    if options.cv:
+        run_choices(results, options)
+        report_choices(results, options)
+    else:
+        run(rows, results, options)
+        print_report(rows, results)
 
 
 if __name__ == "__main__":
