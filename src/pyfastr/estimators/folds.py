@@ -36,7 +36,7 @@ class FoldFits:
     nuisance : ndarray of shape (K, q)
         Coefficients of intercept and covariates.
     starts : Models
-        Of every fold and ridge: what the sweeps began from.
+        What the sweeps of each model began from.
     data : Data
         Of the folds.
     """

@@ -11,7 +11,7 @@ from pyfastr.solver.models import Models, unit
 from pyfastr.solver.polish import polish
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.rounds import BUDGET, Found, Starts, search
-from pyfastr.solver.starts import SMALL_SAMPLE, Kind, polish_schedule
+from pyfastr.solver.starts import SMALL_SAMPLE, Kind, polish_schedule, sparse_starts
 from pyfastr.solver.support import Thinned, hop, refit, thin
 from pyfastr.solver.sweep import History, Order, batches, features_of, run_sweeps
 from pyfastr.solver.update import Penalty
@@ -30,6 +30,8 @@ MANY_CANDIDATES, FEW_CANDIDATES = 256, 8
 # Starts of each task of a grid at most: where any data could be fitted there is nothing to find.
 # So many of the last round's are polished at every ridge.
 GRID_BUDGET, BLIND_BUDGET, GRID_CANDIDATES = 128, 32, 4
+# Models of at least this threshold are also fitted from a sparse start.
+HIGH_THRESHOLD = 0.2
 
 
 @dataclass(frozen=True)
@@ -76,13 +78,7 @@ class Fit(Solution):
 
 @dataclass(frozen=True)
 class GridFits(Solution):
-    """Models of every task, ridge and threshold, in that order, and those they started from.
-
-    Attributes
-    ----------
-    starts : Models
-        Of every task and ridge.
-    """
+    """Models of every task, ridge and threshold, in that order, and those they started from."""
 
     starts: Models
 
@@ -104,7 +100,7 @@ def solve(
     penalty = Penalty(settings.ridge, settings.threshold)
     solution = finish(problem, found.solutions.take(slice(0, 1)), penalty, settings)
     if settings.refit_support != "evidence":
-        return Fit(**vars(solution), starts=found.starts)
+        return Fit(**(vars(solution) | {"starts": found.starts}))
     chosen = _most_evident(problem, found, solution.models, settings.ridge, rng)
     return Fit(
         chosen.models,
@@ -133,31 +129,61 @@ def solve_grid(
     each = np.repeat(np.arange(len(starts)), len(thresholds))
     ridge = np.tile(np.repeat(ridges, len(thresholds)), problem.n_tasks)
     threshold = np.tile(thresholds, len(starts))
-    solution = finish(problem, starts.take(each), Penalty(ridge, threshold), settings)
-    return GridFits(**vars(solution), starts=starts)
+    return finish(problem, starts.take(each), Penalty(ridge, threshold), settings)
 
 
-def finish(problem: Problem, starts: Models, penalty: Penalty, settings: Settings) -> Solution:
+def finish(problem: Problem, starts: Models, penalty: Penalty, settings: Settings) -> GridFits:
     """Sweep from starts to fixed points of the update, and refit their supports if asked to."""
     if len(problem.shape) == 1 and problem.labels is None:
         models = _vectors(problem, starts.task, penalty, settings)
-        history = History([], [np.zeros(len(models))])
-        converged = np.ones(len(models), bool)
+        history, converged = History([], [np.zeros(len(models))]), np.ones(len(models), bool)
     else:
+        batch, batch_penalty = _with_sparse_starts(problem, starts, penalty, settings)
         models, history, converged = run_sweeps(
             problem,
-            starts,
-            penalty,
+            batch,
+            batch_penalty,
             order=settings.order,
             max_iter=settings.max_iter,
             tol=settings.tol,
         )
+        if len(batch) > len(starts):
+            better = _better_of_two(history.last_loss(), penalty.threshold, len(starts))
+            starts, models = batch.take(better), models.take(better)
+            history, converged = history.take(better), converged[better]
         if settings.refit_support is True:
             models = refit(problem, models, penalty.ridge, settings.max_iter)
     fitted = fitted_values(problem, models)
     if not history.loss:
         history.loss.append(problem.loss(fitted, models.task))
-    return Solution(models, fitted, history, converged)
+    return GridFits(models, fitted, history, converged, starts)
+
+
+def _with_sparse_starts(
+    problem: Problem, starts: Models, penalty: Penalty, settings: Settings
+) -> tuple[Models, Penalty]:
+    """Add a sparse start of its own to every model of a high threshold, behind all others."""
+    second = _has_sparse_start(penalty.threshold, len(starts))
+    unit_rank = settings.n_terms == 1 and len(problem.shape) > 1
+    if not (isinstance(settings.init, str) and unit_rank and len(second)):
+        return starts, penalty
+    sparse = sparse_starts(problem).take(starts.task[second])
+    rows = np.concatenate([np.arange(len(starts)), second])
+    return Models.concatenate([starts, sparse]), penalty.take(rows)
+
+
+def _has_sparse_start(threshold: float | Array, n_models: int) -> Array:
+    return np.flatnonzero(np.broadcast_to(threshold, n_models) >= HIGH_THRESHOLD)
+
+
+def _better_of_two(loss: Array, threshold: float | Array, n_models: int) -> Array:
+    """Where each model's better version stands: with its first start, or with a sparse one."""
+    better = np.arange(n_models)
+    second = _has_sparse_start(threshold, n_models)
+    behind = n_models + np.arange(len(second))
+    wins = loss[behind] < loss[second]
+    better[second[wins]] = behind[wins]
+    return better
 
 
 def fitted_values(problem: Problem, models: Models) -> Array:

@@ -10,12 +10,12 @@ from pyfastr.solver.models import Models, put, unit
 from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.sweep import batches, cyclic_sweep
-from pyfastr.solver.update import Penalty
+from pyfastr.solver.update import Penalty, soft_threshold
 
 Array = NDArray[Any]
 Kind = Literal["mixed", "spectral", "random"]
 
-POWER_SWEEPS = 15
+POWER_SWEEPS, POWER_THRESHOLD = 15, 0.5
 # Ridge of the annealing, from hot to cold; it never ends below the one that is asked for.
 HOT_RIDGE, COLD_RIDGE, ANNEAL_SWEEPS = 1.2, 0.1, 60
 # After these sweeps the half with the larger smoothed loss leaves the race.
@@ -69,6 +69,27 @@ def _power_sweeps(problem: Problem, models: Models, rng: np.random.Generator) ->
         done.append(some)
     components = [np.concatenate(c).reshape(K, R, -1) for c in zip(*done, strict=True)]
     return Models(components, models.scales, models.task)
+
+
+def sparse_starts(problem: Problem) -> Models:
+    """One start a task: a sparse rank-one approximation of ``sum_i y_i X_i``.
+
+    Beginning at the largest entry, power sweeps with a threshold stay where few entries stand out
+    of the noise; those of dense starts, and the annealing, are led away by the noise of all.
+    """
+    tasks = np.arange(problem.n_tasks)
+    weighted = _without_nuisance(problem, problem.response, tasks)
+    found = []
+    for part in batches(problem, len(tasks), 24.0 * np.prod(problem.shape)):
+        sums = problem.projector.weighted_sums(weighted[part])[:, None].astype(float, copy=False)
+        largest = np.abs(sums).reshape(len(sums), -1).argmax(axis=1)
+        at = np.unravel_index(largest, problem.shape)
+        rows = [np.eye(p)[i] for p, i in zip(problem.shape, at, strict=True)]
+        for _ in range(POWER_SWEEPS):
+            for m in range(len(rows)):
+                rows[m] = unit(soft_threshold(project_own(sums, rows, m)[:, 0], POWER_THRESHOLD))[0]
+        found.append(Models([r[:, None] for r in rows], np.ones((len(sums), 1)), tasks[part]))
+    return Models.concatenate(found)
 
 
 def _without_nuisance(problem: Problem, values: Array, task: Array) -> Array:

@@ -39,6 +39,18 @@ class History:
     loss: list[Array] = field(default_factory=list)
     change: list[Array] = field(default_factory=list)
 
+    def take(self, which: Array) -> "History":
+        """Return the columns of some models, without rows in which none of them moved."""
+        loss, change = (np.asarray(rows)[:, which] for rows in (self.loss, self.change))
+        moved = ~np.isnan(loss).all(axis=1)
+        return History(list(loss[moved]), list(change[moved]))
+
+    def last_loss(self) -> Array:
+        """Return the loss of each model's last sweep."""
+        loss = np.asarray(self.loss)
+        last = len(loss) - 1 - np.argmax(~np.isnan(loss[::-1]), axis=0)
+        return loss[last, np.arange(loss.shape[1])]
+
 
 def batches(problem: Problem, n_models: int, bytes_per_model: float) -> list[slice]:
     """Cut a batch of models so that each part keeps to the memory limit."""
