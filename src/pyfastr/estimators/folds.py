@@ -69,11 +69,24 @@ def fit_folds(
     of a projection that training needed anyway are the predictions.
     """
     folds = data.tasks(weights=training_weights(splits, data.source.shape[0]))
-    fits: GridFits = solve_grid(folds.problem, ridges, thresholds, settings, rng, budget=budget)
-    nuisance = folds.nuisance_coefficients(fits.models, fits.fitted)
-    scale = folds.problem.y_scale[fits.models.task][:, None]
-    predictions = fits.fitted * scale + nuisance @ folds.nuisance_columns.T
-    return FoldFits(fits.models, predictions, nuisance, fits.starts, folds)
+    return fit_tasks(folds, ridges, thresholds, settings, rng, budget=budget)
+
+
+def fit_tasks(
+    tasks: Data,
+    ridges: Sequence[float],
+    thresholds: Sequence[float],
+    settings: Settings,
+    rng: np.random.Generator,
+    *,
+    budget: int = GRID_BUDGET,
+) -> FoldFits:
+    """Fit a grid to every task: a fold, a permuted response or a resample."""
+    fits: GridFits = solve_grid(tasks.problem, ridges, thresholds, settings, rng, budget=budget)
+    nuisance = tasks.nuisance_coefficients(fits.models, fits.fitted)
+    scale = tasks.problem.y_scale[fits.models.task][:, None]
+    predictions = fits.fitted * scale + nuisance @ tasks.nuisance_columns.T
+    return FoldFits(fits.models, predictions, nuisance, fits.starts, tasks)
 
 
 class KnownRegressor(RegressorMixin, BaseEstimator):
