@@ -12,6 +12,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_feature_names
 
 from pyfastr.estimators.classifier import calibrate
 from pyfastr.estimators.data import Data
@@ -212,6 +213,7 @@ class Scoring:
         twin._set_nuisance(fits.data, fits.nuisance[which])
         twin.tensor_shape_in_ = self.data.source.shape[1:]
         twin.n_features_in_ = twin.tensor_shape_in_[0]
+        _check_feature_names(twin, self.X, reset=True)
         if self.classes is not None:
             known: Any = self._known(fits.predictions[which], train)
             twin.classes_, twin.calibration_ = self.classes, known.calibration()
