@@ -4,6 +4,7 @@ import warnings
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import kstest
@@ -160,6 +161,22 @@ def test_scorers_by_name_and_by_hand_agree():
     classifier = FasTRClassifier(init=start)
     accuracy = permutation_test(classifier, X, labels, scoring="accuracy", **options).score
     assert 0 <= accuracy <= 1
+
+
+def test_a_scorer_by_hand_is_given_the_frame_that_the_user_gave():
+    X, y, _, _ = draw((8,))
+    frame = pd.DataFrame(X).rename(columns=str)
+    columns = []
+
+    def by_hand(estimator, X, y):
+        columns.append(list(X.columns))
+        return estimator.score(X, y)
+
+    model = FasTRRegressor(ridge=0.5)
+    options = {"n_permutations": 2, "random_state": 0}
+    found = permutation_test(model, frame, pd.Series(y), scoring=by_hand, **options)
+    assert_allclose(found.score, permutation_test(model, X, y, **options).score)
+    assert columns[0] == list(frame.columns)
 
 
 def test_an_iterable_of_folds_serves_all_permutations():
