@@ -18,6 +18,8 @@ MODULES = [m.name for m in pkgutil.walk_packages(pyfastr.__path__, "pyfastr.")]
     ("module", "names"),
     [
         ("pyfastr", ["FasTRRegressor", "TensorScaler", "baselines", "datasets", "metrics"]),
+        ("pyfastr", ["fastr_path", "inference"]),
+        ("pyfastr.inference", ["permutation_test", "stability_selection", "bootstrap_factors"]),
         ("pyfastr.datasets", ["make_tensor_regression"]),
         ("pyfastr.metrics", ["coefficient_error", "support_precision", "support_recall"]),
         ("pyfastr.baselines", ["PublishedFasTR"]),

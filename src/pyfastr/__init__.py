@@ -4,13 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyfastr import baselines, datasets, metrics
+    from pyfastr import baselines, datasets, inference, metrics
     from pyfastr.estimators import (
         FasTRClassifier,
         FasTRClassifierCV,
         FasTRRegressor,
         FasTRRegressorCV,
         TensorScaler,
+        fastr_path,
         theory_threshold,
     )
 
@@ -25,6 +26,8 @@ __all__ = [
     "__version__",
     "baselines",
     "datasets",
+    "fastr_path",
+    "inference",
     "metrics",
     "theory_threshold",
 ]
@@ -35,9 +38,10 @@ _ESTIMATORS = {
     "FasTRRegressor",
     "FasTRRegressorCV",
     "TensorScaler",
+    "fastr_path",
     "theory_threshold",
 }
-_MODULES = {"baselines", "datasets", "metrics"}
+_MODULES = {"baselines", "datasets", "inference", "metrics"}
 
 
 def __getattr__(name: str) -> Any:

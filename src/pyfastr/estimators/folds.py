@@ -12,6 +12,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_feature_names
 
 from pyfastr.estimators.classifier import calibrate
 from pyfastr.estimators.data import Data
@@ -69,11 +70,24 @@ def fit_folds(
     of a projection that training needed anyway are the predictions.
     """
     folds = data.tasks(weights=training_weights(splits, data.source.shape[0]))
-    fits: GridFits = solve_grid(folds.problem, ridges, thresholds, settings, rng, budget=budget)
-    nuisance = folds.nuisance_coefficients(fits.models, fits.fitted)
-    scale = folds.problem.y_scale[fits.models.task][:, None]
-    predictions = fits.fitted * scale + nuisance @ folds.nuisance_columns.T
-    return FoldFits(fits.models, predictions, nuisance, fits.starts, folds)
+    return fit_tasks(folds, ridges, thresholds, settings, rng, budget=budget)
+
+
+def fit_tasks(
+    tasks: Data,
+    ridges: Sequence[float],
+    thresholds: Sequence[float],
+    settings: Settings,
+    rng: np.random.Generator,
+    *,
+    budget: int = GRID_BUDGET,
+) -> FoldFits:
+    """Fit a grid to every task: a fold, a permuted response or a resample."""
+    fits: GridFits = solve_grid(tasks.problem, ridges, thresholds, settings, rng, budget=budget)
+    nuisance = tasks.nuisance_coefficients(fits.models, fits.fitted)
+    scale = tasks.problem.y_scale[fits.models.task][:, None]
+    predictions = fits.fitted * scale + nuisance @ tasks.nuisance_columns.T
+    return FoldFits(fits.models, predictions, nuisance, fits.starts, tasks)
 
 
 class KnownRegressor(RegressorMixin, BaseEstimator):
@@ -196,6 +210,7 @@ class Scoring:
         twin._set_nuisance(fits.data, fits.nuisance[which])
         twin.tensor_shape_in_ = self.data.source.shape[1:]
         twin.n_features_in_ = twin.tensor_shape_in_[0]
+        _check_feature_names(twin, self.X, reset=True)
         if self.classes is not None:
             known: Any = self._known(fits.predictions[which], train)
             twin.classes_, twin.calibration_ = self.classes, known.calibration()

@@ -251,7 +251,9 @@ def _grid_starts(
     limit = budget if determined.any() else min(budget, BLIND_BUDGET)
     found = _search(problem, least, rng, budget=limit)
     best = [f.solutions.take(slice(0, 1)) for f in found]
-    if not isinstance(settings.init, str) or all(f.starts.sure for f in found):
+    # The search has polished its starts at the least ridge already.
+    settled = len(ridges) == 1 or all(f.starts.sure for f in found)
+    if not isinstance(settings.init, str) or settled:
         return Models.concatenate([b for b in best for _ in ridges])
     survivors = [f.survivors.take(slice(0, GRID_CANDIDATES)) for f in found]
     candidates = Models.concatenate([*best, *survivors])

@@ -1,0 +1,181 @@
+"""How far the factors would move with other samples."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyfastr.estimators.plotting import mode_axes
+from pyfastr.estimators.validation import as_generator
+from pyfastr.inference._tasks import (
+    check_count,
+    check_share,
+    checked_data,
+    checked_model,
+    fit_resamples,
+    strata,
+)
+from pyfastr.solver.models import Models
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class BootstrapResult:
+    """Intervals of the entries of factors of unit length.
+
+    Attributes
+    ----------
+    factors : list of M ndarrays of shape (p_m, n_terms)
+        Of the fit to all samples.
+    lower, upper : list of M ndarrays of shape (p_m, n_terms)
+        Ends of the percentile intervals.
+    samples : list of M ndarrays of shape (n_bootstrap, p_m, n_terms)
+        Factors of the bootstrap samples, in the order and with the signs of `factors`.
+    confidence : float
+    """
+
+    factors: list[Array]
+    lower: list[Array]
+    upper: list[Array]
+    samples: list[Array]
+    confidence: float
+
+    def plot(self, axes: Any = None) -> Array:
+        """Draw the entries of each mode as points with their intervals.
+
+        Parameters
+        ----------
+        axes : sequence of M matplotlib axes, optional
+            A new figure by default.
+
+        Returns
+        -------
+        ndarray of M matplotlib axes
+        """
+        panels = mode_axes(axes, len(self.factors), "entry of the unit component")
+        bounds = zip(panels, self.factors, self.lower, self.upper, strict=True)
+        for panel, factor, lower, upper in bounds:
+            n_entries, n_terms = factor.shape
+            panel.axhline(0, color="0.8", zorder=0)
+            for r in range(n_terms):
+                # Terms stand side by side.
+                places = np.arange(n_entries) + 0.5 * (r + 0.5) / n_terms - 0.25
+                panel.vlines(places, lower[:, r], upper[:, r], color=f"C{r}")
+                panel.plot(places, factor[:, r], "o", color=f"C{r}", label=f"term {r}")
+            panel.set_xlabel("entry")
+        return panels
+
+
+def bootstrap_factors(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    n_bootstrap: int = 200,
+    confidence: float = 0.95,
+    sample_weight: Any = None,
+    covariates: Any = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> BootstrapResult:
+    """Compute percentile intervals of the factors by the bootstrap.
+
+    The estimator is fitted to all samples. From that solution it is fitted to bootstrap samples,
+    which are whole-number weights, all in batches that share each pass over X. Terms of each
+    bootstrap sample are matched with those of the fit by their cosines, and their components
+    turned to the same side, two at a time so that the term stays the same.
+
+    Parameters
+    ----------
+    estimator : FasTRRegressor or FasTRClassifier, or a fitted FasTRRegressorCV, FasTRClassifierCV
+        Of an estimator that chooses, its choice. Left as it is. A threshold or a large ridge
+        shrinks the factors, and the intervals do not make up for that.
+    X : array-like of shape (n_samples, p1, ..., pM)
+    y : array-like of shape (n_samples,)
+    n_bootstrap : int, default=200
+        Number of bootstrap samples; those of classes are drawn within each.
+    confidence : float, default=0.95
+    sample_weight : array-like of shape (n_samples,), optional
+        Multiplies how often a sample was drawn; samples of weight 0 are not.
+    covariates : array-like of shape (n_samples, n_covariates), optional
+    random_state : int, RandomState or None, default=None
+        Seed of starts and bootstrap samples.
+
+    Returns
+    -------
+    BootstrapResult
+
+    Examples
+    --------
+    >>> from pyfastr import FasTRRegressor
+    >>> from pyfastr.datasets import make_tensor_regression
+    >>> from pyfastr.inference import bootstrap_factors
+    >>> X, y = make_tensor_regression(100, (4, 5), random_state=0)
+    >>> intervals = bootstrap_factors(FasTRRegressor(), X, y, n_bootstrap=50, random_state=0)
+    >>> [bool((low <= high).all()) for low, high in zip(intervals.lower, intervals.upper)]
+    [True, True]
+    """
+    check_count("n_bootstrap", n_bootstrap)
+    check_share("confidence", confidence, "0.95 is usual.")
+    model = checked_model(estimator)
+    data = checked_data(model, X, y, sample_weight, covariates)
+    rng = as_generator(random_state)
+    model.set_params(random_state=int(rng.integers(2**31)))
+    model.fit(X, y, sample_weight, covariates)
+    start = [model.factors_[0] * model.scales_, *model.factors_[1:]]
+    settings = replace(model._settings(data.source.shape), init=start)
+    counts = _bootstrap_counts(strata(model, data), len(data.y), n_bootstrap, rng)
+    samples = _aligned(fit_resamples(data, counts, settings, rng), model.factors_)
+    tail = (1 - confidence) / 2
+    lower, upper = ([np.quantile(s, q, axis=0) for s in samples] for q in (tail, 1 - tail))
+    return BootstrapResult(model.factors_, lower, upper, samples, confidence)
+
+
+def _bootstrap_counts(
+    groups: list[Array], n_samples: int, n_bootstrap: int, rng: np.random.Generator
+) -> Array:
+    """Draw how often each sample is in each bootstrap sample, as many of each group as it has."""
+    counts = np.zeros((n_bootstrap, n_samples))
+    for group in groups:
+        n = len(group)
+        counts[:, group] = rng.multinomial(n, np.full(n, 1 / n), size=n_bootstrap)
+    return counts
+
+
+def _aligned(models: Models, reference: list[Array]) -> list[Array]:
+    """Return components ``(K, p_m, R)`` in the order and with the signs of the reference."""
+    cosines = np.stack(
+        [np.einsum("pr,ksp->krs", f, c) for f, c in zip(reference, models.components, strict=True)]
+    )
+    order = _matched(np.abs(cosines).prod(axis=0))
+    signs = _signs(np.take_along_axis(cosines, order[None, :, :, None], axis=3)[..., 0])
+    return [
+        (np.take_along_axis(c, order[:, :, None], axis=1) * s[:, :, None]).transpose(0, 2, 1)
+        for c, s in zip(models.components, signs, strict=True)
+    ]
+
+
+def _matched(likeness: Array) -> Array:
+    """Match terms greedily: ``order[k, r]`` is the term of model k that is most like term r."""
+    left = likeness.copy()
+    K, R, _ = left.shape
+    order, models = np.zeros((K, R), int), np.arange(K)
+    for _ in range(R):
+        own, other = np.divmod(left.reshape(K, -1).argmax(axis=1), R)
+        order[models, own] = other
+        left[models, own, :] = left[models, :, other] = -1
+    return order
+
+
+def _signs(cosines: Array) -> Array:
+    """Return signs ``(M, K, R)`` that turn components to the reference and leave terms the same.
+
+    Where an odd number of components points away the term itself is reversed: the one least like
+    the reference then stays.
+    """
+    signs = np.where(cosines < 0, -1.0, 1.0)
+    least = np.abs(cosines).argmin(axis=0)
+    reversed_ = signs.prod(axis=0) < 0
+    stays = reversed_ & (np.arange(len(cosines))[:, None, None] == least)
+    return np.where(stays, -signs, signs)
