@@ -45,8 +45,9 @@ THRESHOLDS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.06, 0.1, 0.2, 0.35, 0.55)
 RIDGES = (1e-5, 0.01, 0.1, 1.0, 10.0)
 # Most models of a grid stand still after a few sweeps; those that never do are scored as they are.
 FOLD_SWEEPS = 30
-# Scores closer than this share are the same; of such models the simplest is chosen.
-SAME_SCORE = 1e-9
+# A threshold that falls short of the best by less than this many standard errors is as good; the
+# highest of them is chosen, as false entries in a support cost hardly any score.
+CHANCE = 0.5
 # What the best estimator's own parameters and those of its twin have in common.
 SHARED = ("init", "n_init", "sweep", "max_iter", "tol", "fit_intercept", "refit_support", "verbose")
 FITTED = ("factors_", "scales_", "intercept_", "n_iter_", "converged_", "history_", "starts_")
@@ -265,8 +266,10 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
         ``refit_support="evidence"``, and chooses support and number of terms by the lowest
         ``(N - dof) log RSS``. It needs neither `thresholds`, nor any but the least of `ridges`.
     one_standard_error : bool, default=False
-        Whether to choose the simplest model (fewest terms, then largest threshold, then largest
-        ridge) whose score is within one standard error of the best.
+        By default the choice is the best score's number of terms and ridge, and the highest
+        threshold that falls short of it by less than half the standard error of the difference
+        fold by fold. True chooses the simplest model (fewest terms, then largest threshold, then
+        largest ridge) whose score is within one standard error of the best.
     init, n_init, sweep, max_iter, tol, fit_intercept, verbose
         As in :class:`FasTRRegressor`, for the final fit; the folds make at most 30 sweeps, and
         with ``n_init="auto"`` at most 128 starts each.
@@ -624,7 +627,7 @@ def _usable(scores: Array) -> Array:
 def _choose(
     points: list[tuple[int, float, float]], scores: Array, *, one_standard_error: bool
 ) -> int:
-    """Return the index of the best point, of those that are as good the simplest."""
+    """Return the index of the simplest point that is as good as the best."""
     mean = scores.mean(axis=0)
     finite = np.isfinite(mean)
     if not finite.any():
@@ -637,11 +640,25 @@ def _choose(
             f"One or more of the test scores are non-finite: {mean}", UserWarning, stacklevel=6
         )
     best = int(np.argmax(np.where(finite, mean, -np.inf)))
-    slack = SAME_SCORE * max(abs(float(mean[best])), SAME_SCORE)
     if one_standard_error:
         slack = float(np.std(scores[:, best], ddof=1) / np.sqrt(len(scores)))
-    as_good = np.flatnonzero(finite & (mean >= mean[best] - slack))
-    return int(min(as_good, key=lambda i: _complexity(points[i])))
+        as_good = finite & (mean >= mean[best] - slack)
+    else:
+        as_good = finite & _hardly_worse(points, scores, best)
+    return int(min(np.flatnonzero(as_good), key=lambda i: _complexity(points[i])))
+
+
+def _hardly_worse(points: list[tuple[int, float, float]], scores: Array, best: int) -> Array:
+    """Tell which thresholds, at the best number of terms and ridge, fall short by chance.
+
+    The folds are the same for all models, so it is the shortfall fold by fold that is compared
+    with its standard error.
+    """
+    shortfall = scores[:, best, None] - scores
+    mean = shortfall.mean(axis=0)
+    error = shortfall.std(axis=0, ddof=min(1, len(scores) - 1)) / np.sqrt(len(scores))
+    alike = np.array([point[:2] == points[best][:2] for point in points])
+    return alike & (mean <= CHANCE * error)
 
 
 def _complexity(point: tuple[int, float, float]) -> tuple[float, float, float]:
