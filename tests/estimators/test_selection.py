@@ -7,7 +7,7 @@ import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.metrics import make_scorer, mean_absolute_error, r2_score
+from sklearn.metrics import make_scorer, mean_absolute_error, r2_score, roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 
@@ -19,6 +19,7 @@ from pyfastr import (
     TensorScaler,
 )
 from pyfastr.datasets import make_tensor_regression
+from pyfastr.estimators.folds import auc_scores, r2_scores
 from pyfastr.metrics import coefficient_error, support_precision, support_recall
 from pyfastr.sources import ArraySource
 
@@ -139,6 +140,18 @@ def test_classes_are_scored_by_the_area_under_the_curve_and_by_others():
     assert_array_equal(model.classes_, ["a", "b"])
     assert model.predict_proba(X).shape == (90, 2)
     assert model.calibration_ == model.best_estimator_.calibration_
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_default_scores_are_those_of_scikit_learn(weighted):
+    rng = np.random.default_rng(0)
+    y, labels = rng.normal(size=30), rng.choice([-1.0, 1.0], 30)
+    # Rounded, so that some decisions are equal.
+    predictions = rng.normal(size=(4, 30)).round(1)
+    weights = rng.integers(0, 4, 30).astype(float) if weighted else None
+    for score, truth, own in [(r2_score, y, r2_scores), (roc_auc_score, labels, auc_scores)]:
+        expected = [score(truth, row, sample_weight=weights) for row in predictions]
+        assert_allclose(own(truth, predictions, weights), expected, rtol=1e-12)
 
 
 def test_probabilities_of_a_choice_come_from_held_out_decisions():

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_feature_names
@@ -149,7 +150,7 @@ class Scoring:
     Attributes
     ----------
     scorer : callable or None
-        One of scikit-learn; None is R², computed for all models at once.
+        One of scikit-learn; None is R², or the area under the ROC curve, of all models at once.
     X, y : array-like
         As the user gave them; a scorer of the user's own may look at X.
     data : Data
@@ -178,8 +179,9 @@ class Scoring:
     def _fold(self, fits: FoldFits, part: slice, train: Array, test: Array) -> Array:
         """Scores of one fold."""
         if self.scorer is None:
+            score = r2_scores if self.classes is None else auc_scores
             weights = None if self.data.weights is None else self.data.weights[test]
-            return r2_scores(self.data.y[test], fits.predictions[part][:, test], weights)
+            return score(self.data.y[test], fits.predictions[part][:, test], weights)
         numbers = range(part.start, part.stop)
         return np.array([self._one(fits, k, train, test) for k in numbers])
 
@@ -239,3 +241,26 @@ def r2_scores(y: Array, predictions: Array, weights: Array | None) -> Array:
     if total == 0:
         return np.where(unexplained == 0, 1.0, 0.0)
     return 1 - unexplained / total
+
+
+def auc_scores(labels: Array, decisions: Array, weights: Array | None) -> Array:
+    """Area under the ROC curve of every row, as `sklearn.metrics.roc_auc_score` has it."""
+    g = np.ones(len(labels)) if weights is None else weights
+    positive, negative = (np.where(side, g, 0.0) for side in (labels > 0, labels < 0))
+    if not (positive.any() and negative.any()):
+        warnings.warn(
+            "The ROC curve of held-out samples of one class is not defined; use fewer or "
+            "stratified folds.",
+            UndefinedMetricWarning,
+            stacklevel=2,
+        )
+        return np.full(len(decisions), np.nan)
+    won = [positive @ _share_below(row, negative) for row in decisions]
+    return np.array(won) / (positive.sum() * negative.sum())
+
+
+def _share_below(values: Array, weights: Array) -> Array:
+    """Weight of all that is below each value, and half the weight of its equals."""
+    distinct, rank = np.unique(values, return_inverse=True)
+    at = np.bincount(rank, weights, minlength=len(distinct))
+    return (np.cumsum(at) - at / 2)[rank]

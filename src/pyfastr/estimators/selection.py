@@ -202,11 +202,10 @@ class FasTRSelection(BaseEstimator):
 
     def _scoring(self, data: Data, X: Any, y: Any) -> Scoring:
         """Return how models are scored."""
-        default = "roc_auc" if self._is_classifier() else None
-        scoring = self.scoring if self.scoring is not None else default
+        default = "roc_auc" if self._is_classifier() else "r2"
         scorer, twin = None, self._twin(0.0, 1.0, 1)
-        if scoring is not None and scoring != "r2":
-            scorer = check_scoring(twin, scoring=scoring)
+        if self.scoring is not None and self.scoring != default:
+            scorer = check_scoring(twin, scoring=self.scoring)
         classes, loss = getattr(self, "classes_", None), getattr(self, "loss", "squared")
         return Scoring(scorer, X, y, data, classes, loss, twin)
 
