@@ -1,6 +1,7 @@
 """What is fitted: X, and tasks of a response, sample weights and unpenalised covariates each."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,11 @@ class Problem:
         """Rank of intercept and covariates in each task."""
         return np.count_nonzero(self.nuisance.any(axis=1), axis=1)
 
+    @cached_property
+    def constant_nuisance(self) -> bool:
+        """Whether there is no nuisance but an intercept."""
+        return self.nuisance.shape[2] == 1 and bool(np.all(np.ptp(self.nuisance, axis=1) == 0))
+
     def degrees_of_freedom(self, n_terms: int) -> Array:
         """Free parameters of a sum of unit-rank terms, and of intercept and covariates."""
         return n_terms * (sum(self.shape) - len(self.shape) + 1) + self.n_nuisance
@@ -127,12 +133,13 @@ class Problem:
         size = None
         if C.shape[2]:
             fit = _nuisance_fit(C, features, g)
-            explained = C @ fit
-            # In place: the temporaries of a batch cost more than its arithmetic.
-            features = np.subtract(features, explained, out=explained)
+            # An intercept is the same for all samples: one row to subtract, not an array to build.
+            explained = C[:, :1] @ fit if self.constant_nuisance else C @ fit
+            features = features - explained
             size = _sum_of_squares(fit)
             response = response - (C @ _nuisance_fit(C, response[:, :, None], g))[..., 0]
         if root is not None:
+            # In place: the temporaries of a batch cost more than its arithmetic.
             out = features if C.shape[2] else np.empty_like(features)
             features = np.multiply(features, root[:, :, None], out=out)
             response = response * root

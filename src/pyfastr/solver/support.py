@@ -15,7 +15,7 @@ from pyfastr.solver.update import Penalty
 
 Array = NDArray[Any]
 
-REFIT_STEPS, REFIT_RIDGE, REFIT_TOL = 25, 1e-9, 1e-6
+REFIT_STEPS, REFIT_RIDGE, REFIT_TOL = 25, 1e-9, 1e-5
 # Sweeps crawl where there are fewer samples than so many times the degrees of freedom.
 FEW_SAMPLES = 2.0
 # Weights of the sparsity penalty that are tried, and steps taken with each.
