@@ -20,8 +20,11 @@ from sklearn.linear_model import ElasticNet, ElasticNetCV, Lasso, LassoCV
 from threadpoolctl import threadpool_limits
 
 from pyfastr.baselines import (
+    GLTRM,
+    SURF,
     DantzigSelector,
     ElementaryRidge,
+    OrTRR,
     PublishedFasTR,
     Remurs,
     Sturm,
@@ -94,6 +97,21 @@ def lasso_at(share: float) -> Method:
     return Method(at_share(tensors, VectorizedLasso, share), at_share(vectors, Lasso, share))
 
 
+# tensorly makes one start. It stops by the change of ‖W‖, this library by that of the objective,
+# both at the same tolerance.
+ONE_START = {"n_terms": 1, "n_init": 1, "tol": 1e-7, "max_iter": 100, "random_state": 0}
+
+
+def tensorly_cp(X: Array, y: Array) -> Any:
+    """Fit tensorly's ridge regression of rank one to centred data, as it has no intercept."""
+    from tensorly.regression import CPRegressor
+
+    model = CPRegressor(
+        weight_rank=1, tol=1e-7, n_iter_max=100, reg_W=1.0, random_state=0, verbose=False
+    )
+    return model.fit(X - X.mean(axis=0), y - y.mean())
+
+
 METHODS: dict[str, Method] = {
     "published": Method(tensors(PublishedFasTR, random_state=0)),
     "ridge": Method(tensors(ElementaryRidge)),
@@ -120,6 +138,11 @@ METHODS: dict[str, Method] = {
         lambda X, y: sturm_path(X, y, **GRID),
         one_by_one(Sturm, alpha=GRID["alphas"], beta=GRID["betas"]),
     ),
+    "surf": Method(tensors(SURF, n_terms=1)),
+    "gltrm": Method(tensors(GLTRM, random_state=0)),
+    "gltrm_sparse": Method(tensors(GLTRM, penalty=1.0, random_state=0)),
+    "ortrr": Method(tensors(OrTRR, random_state=0)),
+    "cp_ridge": Method(tensors(OrTRR, group=0.0, **ONE_START), tensorly_cp),
 }
 
 
