@@ -138,7 +138,7 @@ METHODS: dict[str, Method] = {
         lambda X, y: sturm_path(X, y, **GRID),
         one_by_one(Sturm, alpha=GRID["alphas"], beta=GRID["betas"]),
     ),
-    "surf": Method(tensors(SURF, n_terms=1)),
+    "surf": Method(tensors(SURF, max_terms=1)),
     "gltrm": Method(tensors(GLTRM, random_state=0)),
     "gltrm_sparse": Method(tensors(GLTRM, penalty=1.0, random_state=0)),
     "ortrr": Method(tensors(OrTRR, random_state=0)),
@@ -184,8 +184,8 @@ def serve(pipe: Any, name: str, size: str, repeats: int) -> None:
             begin = time.perf_counter()
             try:
                 fit(X, y)
-            except ValueError as error:
-                pipe.send(("refused", str(error)))
+            except Exception as error:
+                pipe.send(("refused", f"{type(error).__name__}: {error}"))
                 return
             pipe.send((side, time.perf_counter() - begin))
 
