@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -160,7 +160,9 @@ def fastr_path(
     _check_no_evidence(refit_support)
     X, y = check_tensor_and_response(estimator, X, y)
     data = Data.check(X, y, sample_weight, covariates, fit_intercept=fit_intercept)
-    settings, rng = estimator._settings(data.source.shape), as_generator(random_state)
+    # All points begin at one solution: a path is to be followed from one threshold to the next.
+    settings = replace(estimator._settings(data.source.shape), sparse_starts=False)
+    rng = as_generator(random_state)
     fits = solve_grid(data.problem, [settings.ridge], grid.tolist(), settings, rng, budget=BUDGET)
     _warn_of_unconverged(grid, fits)
     return _path(data, grid, fits)

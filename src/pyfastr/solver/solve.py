@@ -36,7 +36,10 @@ HIGH_THRESHOLD = 0.2
 
 @dataclass(frozen=True)
 class Settings:
-    """What a user asks of the solver; the meaning of each is told in `FasTRRegressor`."""
+    """What a user asks of the solver; the meaning of each is told in `FasTRRegressor`.
+
+    `sparse_starts` says whether models of a high threshold may begin from a sparse start instead.
+    """
 
     threshold: float
     ridge: float
@@ -47,6 +50,7 @@ class Settings:
     max_iter: int = 1000
     tol: float = 1e-3
     refit_support: RefitSupport = False
+    sparse_starts: bool = True
 
 
 @dataclass(frozen=True)
@@ -165,7 +169,8 @@ def _with_sparse_starts(
     """Add a sparse start of its own to every model of a high threshold, behind all others."""
     second = _has_sparse_start(penalty.threshold, len(starts))
     unit_rank = settings.n_terms == 1 and len(problem.shape) > 1
-    if not (isinstance(settings.init, str) and unit_rank and len(second)):
+    wanted = settings.sparse_starts and isinstance(settings.init, str)
+    if not (wanted and unit_rank and len(second)):
         return starts, penalty
     sparse = sparse_starts(problem).take(starts.task[second])
     rows = np.concatenate([np.arange(len(starts)), second])
