@@ -13,7 +13,7 @@ from sklearn.linear_model import ElasticNetCV, LassoCV
 from sklearn.model_selection import KFold
 
 from pyfastr import FasTRRegressor, FasTRRegressorCV
-from pyfastr.estimators.selection import FOLD_SWEEPS, RIDGES, THRESHOLDS
+from pyfastr.estimators.choice import FOLD_SWEEPS, RIDGES, THRESHOLDS
 
 N_FOLDS = 5
 L1_RATIO = 0.5

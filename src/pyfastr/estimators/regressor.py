@@ -50,7 +50,8 @@ class FasTRRegressor(RegressorMixin, FasTRBase):
         directions decide the sweeps); `n_init` is then not used.
     n_init : int or "auto", default="auto"
         Number of starts. "auto" runs rounds of more and more starts until the best solution is
-        sure (see `starts_`), has been found many times, or 960 starts have run.
+        sure (see `starts_`), has been found many times, or 960 starts have run (64 with a ridge
+        of 0.01 or more, which leaves few solutions).
     sweep : {"cyclic", "simultaneous"}, default="cyclic"
         "cyclic" updates one mode after another, each from the newest components. "simultaneous"
         updates all from the same old ones, in one pass over X, and converges less surely.

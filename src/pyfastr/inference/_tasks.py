@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from pyfastr.estimators.choice import FasTRSelection
 from pyfastr.estimators.classifier import BinaryMixin
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import FasTRBase
 from pyfastr.estimators.folds import fit_tasks
-from pyfastr.estimators.selection import FasTRSelection
 from pyfastr.estimators.validation import check_tensor_and_response
 from pyfastr.solver.models import Models
 from pyfastr.solver.solve import Settings

@@ -11,17 +11,12 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 
+from pyfastr.estimators.choice import FOLD_SWEEPS, SHARED, FasTRSelection
 from pyfastr.estimators.classifier import FasTRClassifier
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.folds import FoldFits, Scoring, Split, fit_tasks, training_weights
 from pyfastr.estimators.plotting import axes_for
-from pyfastr.estimators.selection import (
-    FOLD_SWEEPS,
-    SHARED,
-    FasTRClassifierCV,
-    FasTRRegressorCV,
-    FasTRSelection,
-)
+from pyfastr.estimators.selection import FasTRClassifierCV, FasTRRegressorCV
 from pyfastr.estimators.validation import as_generator
 from pyfastr.inference._tasks import BATCH, batches, check_count, checked_data, checked_estimator
 from pyfastr.solver.solve import Settings
