@@ -196,8 +196,8 @@ def _nuisance_fit(C: Array, features: Array, g: Array | None) -> Array:
 
 def _sum_of_squares(arrays: Array) -> Array:
     """Sum over all axes but the first."""
-    flat = arrays.reshape(len(arrays), 1, -1)
-    return (flat @ flat.transpose(0, 2, 1))[:, 0, 0]
+    flat = arrays.reshape(len(arrays), -1)
+    return np.einsum("ki,ki->k", flat, flat)
 
 
 def make_problem(
