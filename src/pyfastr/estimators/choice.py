@@ -37,7 +37,7 @@ Array = NDArray[Any]
 THRESHOLDS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.06, 0.1, 0.2, 0.35, 0.55)
 RIDGES = (1e-5, 0.01, 0.1, 1.0, 10.0)
 # Most models of a grid stand still after a few sweeps; those that never do are scored as they are.
-FOLD_SWEEPS = 30
+FOLD_SWEEPS = 15
 # A threshold that falls short of the best by less than this many standard errors is as good; the
 # highest of them is chosen, as false entries in a support cost hardly any score.
 CHANCE = 0.5

@@ -91,6 +91,7 @@ def polish(
     models: Models,
     schedule: Sequence[Step],
     masks: list[Array] | None = None,
+    still: float = STILL,
 ) -> Polished:
     """Take damped Gauss-Newton steps on the concatenated components of every model.
 
@@ -102,6 +103,8 @@ def polish(
         One for each step; the last one's ridge counts in the objective.
     masks : list of M arrays (K, R, p_m) of bool, optional
         Entries outside stay zero.
+    still : float
+        A model whose step is this share of its parameters has ended.
     """
     K, R = models.scales.shape
     N, q = problem.n_samples, R * sum(problem.shape)
@@ -111,7 +114,7 @@ def polish(
         batch = _Batch(problem, models.take(part).astype(float), some)
         # Steps that are the same stay so: models may end once the last kind is reached.
         own = {id(step): step.of(part, K) for step in schedule}
-        parts.append(batch.run([own[id(step)] for step in schedule]))
+        parts.append(batch.run([own[id(step)] for step in schedule], still))
     return Polished.concatenate(parts)
 
 
@@ -128,7 +131,7 @@ class _Batch:
         if self.mask is not None:
             self.theta = self.theta * self.mask
 
-    def run(self, schedule: Sequence[Step]) -> Polished:
+    def run(self, schedule: Sequence[Step], tol: float) -> Polished:
         """Step, keep what lowers the objective, adapt the damping; who stands still leaves."""
         K = len(self.theta)
         ends = _Ends(np.empty_like(self.theta), np.empty(K), np.empty(K))
@@ -139,7 +142,7 @@ class _Batch:
             now = whole.of(rows, K)
             penalty = self._penalty(theta, J, now)
             step = self._step(J, r, theta, penalty, damping)
-            still = _still(step, theta) & (whole is schedule[-1])
+            still = _still(step, theta, tol) & (whole is schedule[-1])
             if still.any():
                 self._end(ends, rows[still], theta[still], J[still], r[still], now.of(still))
                 rows, theta, J, r = rows[~still], theta[~still], J[~still], r[~still]
@@ -259,9 +262,9 @@ def _solve_diagonal_plus_gram(J: Array, diagonal: Array, rhs: Array) -> Array:
     return rhs / diagonal - (scaled.transpose(0, 2, 1) @ dual)[..., 0]
 
 
-def _still(step: Array, theta: Array) -> Array:
-    """Tell which models would move by hardly more than rounding."""
-    return np.linalg.norm(step, axis=1) <= STILL * np.linalg.norm(theta, axis=1)
+def _still(step: Array, theta: Array, tol: float) -> Array:
+    """Tell which models would hardly move."""
+    return np.linalg.norm(step, axis=1) <= tol * np.linalg.norm(theta, axis=1)
 
 
 def _blocks(shapes: list[tuple[int, ...]]) -> list[slice]:

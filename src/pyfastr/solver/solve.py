@@ -261,7 +261,7 @@ def _grid_starts(
     if not isinstance(settings.init, str) or settled:
         return Models.concatenate([b for b in best for _ in ridges])
     survivors = [f.survivors.take(slice(0, GRID_CANDIDATES)) for f in found]
-    candidates = Models.concatenate([*best, *survivors])
+    candidates = Models.concatenate([*best, *survivors] if determined.any() else best)
     return _best_at_each_ridge(replace(problem, labels=None), candidates, ridges)
 
 

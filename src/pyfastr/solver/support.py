@@ -16,8 +16,9 @@ from pyfastr.solver.update import Penalty
 Array = NDArray[Any]
 
 REFIT_STEPS, REFIT_RIDGE, REFIT_TOL = 25, 1e-9, 1e-5
-# Sweeps crawl where there are fewer samples than so many times the degrees of freedom.
-FEW_SAMPLES = 2.0
+# Sweeps crawl where there are fewer samples than so many times the degrees of freedom, unless a
+# ridge as large as this makes up for them.
+FEW_SAMPLES, ENOUGH_RIDGE = 2.0, 0.01
 # Weights of the sparsity penalty that are tried, and steps taken with each.
 SPARSITIES, SPARSE_STEPS = (0.0, 3e-6, 3e-5, 3e-4), 50
 # The penalty's width narrows, from nearly a ridge to nearly a count of the entries.
@@ -37,15 +38,18 @@ ENOUGH_HITS = 64
 def refit(problem: Problem, models: Models, ridge: float | Array, max_iter: int) -> Models:
     """Fit the non-zero entries of every model anew, without threshold.
 
-    Where samples are few joint steps come first, as sweeps alone crawl there.
+    Where samples are few for a support joint steps come first, as sweeps alone crawl there.
     """
-    penalty = Penalty(ridge, 0.0, [c != 0 for c in models.components])
-    crawls = problem.n_effective < FEW_SAMPLES * problem.degrees_of_freedom(models.n_terms)
-    few = np.flatnonzero(crawls[models.task])
-    if problem.labels is None and len(few):
-        now = penalty.take(few)
-        joint = polish(problem, models.take(few), [Step(now.ridge)] * REFIT_STEPS, now.masks)
-        models = put(models, few, joint.models)
+    masks = [c != 0 for c in models.components]
+    penalty = Penalty(ridge, 0.0, masks)
+    n_free = _n_free(masks) + problem.n_nuisance[models.task]
+    few = problem.n_effective[models.task] < FEW_SAMPLES * n_free
+    crawl = np.flatnonzero(few & (np.broadcast_to(ridge, len(models)) < ENOUGH_RIDGE))
+    if problem.labels is None and len(crawl):
+        now = penalty.take(crawl)
+        steps = [Step(now.ridge)] * REFIT_STEPS
+        joint = polish(problem, models.take(crawl), steps, now.masks, REFIT_TOL)
+        models = put(models, crawl, joint.models)
     return run_sweeps(problem, models, penalty, max_iter=max_iter, tol=REFIT_TOL)[0]
 
 
