@@ -302,3 +302,11 @@ def test_folds_without_a_class_are_left_out_or_refused():
     assert np.isfinite(model.best_score_)
     with pytest.raises(ValueError, match="only training samples of class False"):
         FasTRClassifierCV(**GRID, cv=[(np.arange(3, 30), np.arange(3))]).fit(X, labels)
+
+
+def test_folds_too_small_to_tell_models_apart_are_warned_of():
+    X, y = make_tensor_regression(20, (12, 12), random_state=0)
+    with pytest.warns(UserWarning, match="folds train on 16 samples, which 24 free parameters"):
+        FasTRRegressorCV(**GRID).fit(X, y)
+    X, y = make_tensor_regression(200, (12, 12), random_state=0)
+    FasTRRegressorCV(**GRID).fit(X, y)

@@ -155,6 +155,9 @@ class FasTRSelection(BaseEstimator):
         usable = _usable(all_scores)
         best = _choose(points, usable, one_standard_error=self.one_standard_error)
         each = len(ridges) * len(thresholds)
+        if scoring.scorer is None:
+            chance = 0.5 if self._is_classifier() else 0.0
+            _warn_of_blind_folds(fits[best // each], usable[:, best] - chance)
         self._keep_decisions(fits[best // each], best % each, each, splits)
         shape = (len(n_terms), len(ridges), len(thresholds), len(splits))
         self.scores_path_ = all_scores.T.reshape(shape)
@@ -271,6 +274,22 @@ def _usable(scores: Array) -> Array:
             stacklevel=6,
         )
     return scores[scored] if scored.any() else scores
+
+
+def _warn_of_blind_folds(fits: FoldFits, gains: Array) -> None:
+    """Say so where folds are too small to tell models apart, and none was found to predict."""
+    problem = fits.data.problem
+    n_samples = int(problem.n_effective.max())
+    n_free = int(problem.degrees_of_freedom(fits.models.n_terms).max())
+    error = gains.std(ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else 0.0
+    if n_samples <= n_free and gains.mean() <= error:
+        warnings.warn(
+            f"No model predicts held-out samples better than chance: folds train on {n_samples} "
+            f"samples, which {n_free} free parameters can fit whatever they are. Use more samples, "
+            'or criterion="evidence", which holds none out.',
+            UserWarning,
+            stacklevel=6,
+        )
 
 
 def _choose(
