@@ -119,12 +119,17 @@ def success(errors: list[float]) -> float:
     return mean(e < SUCCESS for e in errors)
 
 
+def _given(value: int | None, default: int) -> int:
+    """Return what was asked for; none at all is an answer too."""
+    return default if value is None else value
+
+
 def plan(row: Row, options: argparse.Namespace) -> Iterator[tuple[int, str, float]]:
     """Yield seed, method and time limit of every fit of a row, all methods of a seed together."""
     n_seeds = options.seeds or row.n_seeds
     large = row.n_elements >= LARGE
-    n_peer = min(n_seeds, options.peer_seeds or (2 if large else n_seeds))
-    n_lasso = min(n_seeds, options.lasso_seeds or (1 if large else 2))
+    n_peer = min(n_seeds, _given(options.peer_seeds, 2 if large else n_seeds))
+    n_lasso = min(n_seeds, _given(options.lasso_seeds, 1 if large else 2))
     counts = {
         "fastr": (n_seeds, inf),
         "oracle": (n_seeds if row.required else 0, inf),
