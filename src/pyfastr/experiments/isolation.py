@@ -103,9 +103,14 @@ def _serve(task: Task, far: Connection, parent: int, limit: float) -> None:
         value = task()
     except Exception as error:
         seconds = time.perf_counter() - begin
-        far.send(("failed", seconds, {}, f"{type(error).__name__}: {error}"))
+        far.send(("failed", seconds, {}, _in_one_line(error)))
     else:
         far.send(("ok", time.perf_counter() - begin, value))
+
+
+def _in_one_line(error: Exception) -> str:
+    """Name the error; of a long message the last line, where searches name what they met."""
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[-1]}"
 
 
 def _depend_on(parent: int, limit: float) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import GridSearchCV
 
@@ -96,16 +95,16 @@ def _elementary(data: TrialData) -> Any:
 
 def _remurs(data: TrialData) -> Any:
     def path(X: Array, y: Array, **grid: Any) -> Array:
-        return remurs_path(X, y, max_iter=MAX_ITER, **grid).coefs
+        return remurs_path(X, y, max_iter=MAX_ITER, tol=TOL, **grid).coefs
 
-    return PathSearchCV(Remurs(max_iter=MAX_ITER), path, N_FOLDS)
+    return PathSearchCV(Remurs(max_iter=MAX_ITER, tol=TOL), path, N_FOLDS)
 
 
 def _sturm(data: TrialData) -> Any:
     def path(X: Array, y: Array, **grid: Any) -> Array:
-        return sturm_path(X, y, max_iter=MAX_ITER, **grid).coefs
+        return sturm_path(X, y, max_iter=MAX_ITER, tol=TOL, **grid).coefs
 
-    return PathSearchCV(Sturm(max_iter=MAX_ITER), path, N_FOLDS)
+    return PathSearchCV(Sturm(max_iter=MAX_ITER, tol=TOL), path, N_FOLDS)
 
 
 def _surf(data: TrialData) -> Any:
@@ -144,11 +143,7 @@ METHODS: dict[str, Method] = {
     )
 }
 # Not a method to choose: it is told the truth, and runs wherever there is one.
-ORACLE = Method("oracle", "oracle", lambda data: Oracle(_truth(data)), "nothing")
-
-
-def _truth(data: TrialData) -> Array:
-    return np.asarray(data.coef)
+ORACLE = Method("oracle", "oracle", lambda data: Oracle(data.truth), "nothing")
 
 
 def known_methods(keys: Sequence[str]) -> list[Method]:

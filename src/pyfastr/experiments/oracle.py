@@ -102,7 +102,7 @@ def _all_but(mode: int, n_modes: int) -> tuple[int, ...]:
 
 def _components(W: Array) -> list[Array]:
     """Vectors of equal length whose outer product is W, read off its largest entry."""
-    at = np.unravel_index(np.abs(W).argmax(), W.shape)
+    at: tuple[Any, ...] = np.unravel_index(np.abs(W).argmax(), W.shape)
     fibres = [W[(*at[:m], slice(None), *at[m + 1 :])] for m in range(W.ndim)]
     units = [fibre / np.linalg.norm(fibre) for fibre in fibres]
     scale = np.einsum(W, range(W.ndim), *_interleaved(units), [])

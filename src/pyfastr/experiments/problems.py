@@ -26,7 +26,7 @@ _N_TEST, _MIN_N_TEST, _TEST_BYTES = 1000, 200, 256 * 2**20
 
 # Folds and starts are drawn by other seeds than the data: a random start by the seed of the data
 # could repeat the draws of the true components.
-_METHOD_SEED = 10_000
+METHOD_SEED = 10_000
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,13 @@ class TrialData:
     seed: int
     coef: Array | None = None
     is_classes: bool = False
+
+    @property
+    def truth(self) -> Array:
+        """The true coefficient, where it is known."""
+        if self.coef is None:
+            raise ValueError("the true coefficient of these samples is not known.")
+        return self.coef
 
 
 class Problem(Protocol):
@@ -158,7 +165,7 @@ class Simulation:
             dtype=self.dtype,
             random_state=trial,
         )
-        return TrialData(X[:N], y[:N], X[N:], y[N:], _METHOD_SEED + trial, coef=W)
+        return TrialData(X[:N], y[:N], X[N:], y[N:], METHOD_SEED + trial, coef=W)
 
     def score(self, model: Any, data: TrialData) -> dict[str, float]:
         """Measure the coefficient against the truth, and predictions on samples held out.
@@ -180,7 +187,7 @@ class Simulation:
         mse = float(np.mean(_residuals(model, data.X_test, data.y_test) ** 2))
         residuals = _residuals(model, data.X, data.y)
         return {
-            "ce": coefficient_error(coefficient_of(model), data.coef),
+            "ce": coefficient_error(coefficient_of(model), data.truth),
             "mse": mse,
             "relative_mse": mse / float(np.var(data.y_test, dtype=np.float64)),
             "training_metric": float(np.linalg.norm(residuals)) / len(residuals),
@@ -255,7 +262,7 @@ class Recording:
         )
         scaler = TensorScaler().fit(X)
         X, X_test = scaler.transform(X), scaler.transform(X_test)
-        return TrialData(X, y, X_test, y_test, _METHOD_SEED + trial, is_classes=True)
+        return TrialData(X, y, X_test, y_test, METHOD_SEED + trial, is_classes=True)
 
     def _load(self) -> Any:
         datasets: Any = import_module("pyfastr.datasets")

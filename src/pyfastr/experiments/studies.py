@@ -11,7 +11,7 @@ _TWO_MODES = [Simulation((p, p), n) for p, n in ((10, 10), (20, 40), (30, 90), (
 _TWO_LARGE = [Simulation((200, 200), 4000), Simulation((300, 300), 9000)]
 _CUBES = [Simulation((p, p, p), 100) for p in (5, 10, 15, 20, 25, 30)]
 _SLABS = [Simulation((p, p, 5), n) for p, n in ((200, 1000), (300, 2250), (400, 4000))]
-_QUICK_SIZES = [*_TWO_MODES[:3], *_CUBES[:4]]
+_QUICK_SIZES = [*_TWO_MODES[:3], *_CUBES[:2]]
 
 N_PARTICIPANTS = 9
 
@@ -32,6 +32,26 @@ class Study:
     name: str
     title: str
     problems: tuple[Problem, ...]
+
+    @property
+    def label_title(self) -> str:
+        """What sets its problems apart."""
+        return {"figure2": "zeros", "table3": "participant"}.get(self.name, "size (N)")
+
+    def label(self, problem: Problem) -> str:
+        """Name a problem by what sets it apart from the others.
+
+        Parameters
+        ----------
+        problem : Problem
+
+        Returns
+        -------
+        str
+        """
+        if self.name == "figure2" and isinstance(problem, Simulation):
+            return f"{problem.sparsity:.0%}"
+        return problem.title
 
 
 def _simulations(name: str, *, quick: bool) -> Sequence[Simulation]:
