@@ -109,8 +109,9 @@ def _serve(task: Task, far: Connection, parent: int, limit: float) -> None:
 
 
 def _in_one_line(error: Exception) -> str:
-    """Name the error; of a long message the last line, where searches name what they met."""
-    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[-1]}"
+    """Name the error; of a long message the last line, where searches quote what they met."""
+    first, *others = str(error).strip().splitlines() or [""]
+    return others[-1] if others else f"{type(error).__name__}: {first}"
 
 
 def _depend_on(parent: int, limit: float) -> None:
