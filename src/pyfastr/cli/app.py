@@ -20,7 +20,7 @@ from pyfastr.experiments.studies import NAMES, make_study
 
 # The paper's number of trials and a patient limit; for a first look, few and short ones.
 _TRIALS, _QUICK_TRIALS = 20, 3
-_BUDGET, _QUICK_BUDGET = 600.0, 5.0
+_BUDGET, _QUICK_BUDGET = 600.0, 8.0
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -38,7 +38,10 @@ def reproduce(
         bool, typer.Option("--resume", help="Go on with the results in --out, or share them.")
     ] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small sizes, 3 trials, 5 s a fit.")
+        bool,
+        typer.Option(
+            "--quick", help=f"Small sizes, {_QUICK_TRIALS} trials, {_QUICK_BUDGET:g} s a fit."
+        ),
     ] = False,
     methods: Annotated[
         str, typer.Option(help="Methods to run, with commas between them.")

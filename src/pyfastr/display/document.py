@@ -24,6 +24,9 @@ class Table:
         Titles over the header with the number of columns each one spans; none by default.
     notes : sequence of str
         Sentences below the table.
+    is_prose : bool
+        Whether its cells hold words to be read along the line, rather than numbers to be
+        compared down the column.
     """
 
     title: str
@@ -31,6 +34,7 @@ class Table:
     rows: Sequence[Sequence[str]]
     groups: Sequence[tuple[str, int]] = ()
     notes: Sequence[str] = ()
+    is_prose: bool = False
 
 
 @dataclass(frozen=True)

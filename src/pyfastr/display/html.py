@@ -14,16 +14,18 @@ _PAGE = """<!doctype html>
 <title>{title}</title>
 <style>
 body {{ font: 16px/1.5 system-ui, sans-serif; color: #1d1d1f; background: #fff;
-  max-width: 80rem; margin: 2rem auto; padding: 0 1rem; }}
+  max-width: 88rem; margin: 2rem auto; padding: 0 1rem; }}
 p, ul {{ max-width: 48rem; }}
 h2 {{ margin-top: 3rem; border-bottom: 2px solid #1d1d1f; }}
 nav a {{ margin-right: 1.5rem; }}
 .wide {{ overflow-x: auto; }}
-table {{ border-collapse: collapse; font-size: 14px; font-variant-numeric: tabular-nums;
+table {{ border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums;
   margin: .5rem 0; }}
-th, td {{ padding: .3rem .6rem; text-align: right; border-bottom: 1px solid #ddd; }}
+th, td {{ padding: .3rem .5rem; text-align: right; border-bottom: 1px solid #ddd; }}
 th {{ vertical-align: bottom; }}
 td {{ white-space: nowrap; }}
+.prose td, .prose th {{ text-align: left; white-space: normal; vertical-align: top; }}
+.prose td:first-child {{ white-space: nowrap; }}
 th:first-child, td:first-child {{ text-align: left; position: sticky; left: 0;
   background: #fff; }}
 tr.groups th {{ text-align: center; border-bottom: 1px solid #1d1d1f; }}
@@ -79,9 +81,11 @@ def _table(table: Table) -> str:
     head = (f'<tr class="groups">{groups}</tr>\n' if groups else "") + f"<tr>{header}</tr>"
     rows = ["".join(map(_cell, row)) for row in table.rows]
     body = "\n".join(f"<tr>{row}</tr>" for row in rows)
+    kind = "wide prose" if table.is_prose else "wide"
     return (
         f"<h3>{escape(table.title)}</h3>\n"
-        f'<div class="wide"><table>\n<thead>{head}</thead>\n<tbody>{body}</tbody>\n</table></div>\n'
+        f'<div class="{kind}"><table>\n'
+        f"<thead>{head}</thead>\n<tbody>{body}</tbody>\n</table></div>\n"
         + _paragraphs(table.notes, "note")
     )
 

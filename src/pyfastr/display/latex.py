@@ -47,7 +47,7 @@ def section_to_latex(section: Section) -> str:
 
 
 def _table(table: Table) -> str:
-    columns = "l" + "r" * (len(table.header) - 1)
+    columns = "l" + ("l" if table.is_prose else "r") * (len(table.header) - 1)
     lines = [
         r"\begin{table}",
         r"\centering",

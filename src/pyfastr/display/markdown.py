@@ -42,7 +42,8 @@ def section_to_markdown(section: Section) -> str:
 def _table(table: Table) -> str:
     """Write a table; Markdown has no second row of headers, so groups go into the first."""
     header = list(_full_header(table))
-    lines = [header, ["---", *["---:"] * (len(header) - 1)]]
+    others = "---" if table.is_prose else "---:"
+    lines = [header, ["---", *[others] * (len(header) - 1)]]
     lines += [[_cell(cell) for cell in row] for row in table.rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

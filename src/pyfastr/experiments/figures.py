@@ -129,7 +129,7 @@ def _draw_method(
     colour: str,
     marker: str,
 ) -> None:
-    means = [summary.means(problem, metric).get(method.key) for problem in problems]
+    means = [summary.of(problem, method).mean(metric) for problem in problems]
     known = [(at, value) for at, value in enumerate(means) if value is not None]
     style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 6}
     width = 2.6 if method.key == OURS else 1.2

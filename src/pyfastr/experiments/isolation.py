@@ -7,8 +7,8 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import ceil
 from multiprocessing.connection import Connection
@@ -55,18 +55,39 @@ def run_isolated(task: Task, limit: float, on_tick: Callable[[], None]) -> Outco
     >>> run_isolated(lambda: {"answer": 6 * 7}, 10.0, lambda: None).value
     {'answer': 42}
     """
-    context = multiprocessing.get_context("fork")
-    near, far = context.Pipe(duplex=False)
-    process = context.Process(target=_serve, args=(task, far, os.getpid(), limit), daemon=True)
     begin = time.monotonic()
-    process.start()
-    far.close()
+    with _ctrl_c_waits():
+        process, near = _start(task, limit)
     try:
         return _wait(process, near, begin, limit, on_tick)
     finally:
         process.kill()
         process.join()
         near.close()
+
+
+@contextmanager
+def _ctrl_c_waits() -> Iterator[None]:
+    """Let Ctrl-C wait until the end of the context.
+
+    A fork runs callbacks that would swallow it. A process that is started here never hears of it,
+    so that only the parent decides what an interruption means.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _start(task: Task, limit: float) -> tuple[Any, Connection]:
+    """Start the process; returns it and the end of a pipe that will tell the outcome."""
+    context = multiprocessing.get_context("fork")
+    near, far = context.Pipe(duplex=False)
+    process = context.Process(target=_serve, args=(task, far, os.getpid(), limit), daemon=True)
+    process.start()
+    far.close()
+    return process, near
 
 
 def _wait(
@@ -115,8 +136,7 @@ def _in_one_line(error: Exception) -> str:
 
 
 def _depend_on(parent: int, limit: float) -> None:
-    """Leave Ctrl-C to the parent, do not outlive it, and be the one to go if memory ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Do not outlive the parent, and be the one to go if memory ends."""
     # Where the parent's death cannot be followed, the task ends soon after its limit.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(ceil(limit) + 5)

@@ -108,7 +108,8 @@ def _protocol(plan: Plan) -> list[str]:
     cells = (
         "In the tables, “(2/3)” says that two of three trials came to an end and make the mean, "
         f"“> {plan.budget:g} s” that all were ended at that limit, “skipped” that the method was "
-        f"ended in {PATIENCE} trials of a smaller problem, and bold print the best mean of a row."
+        f"ended in {PATIENCE} trials of a smaller problem, and bold print the best mean of those "
+        "that came to an end in every trial."
     )
     return [how, cells, _SEEDS]
 
@@ -196,7 +197,9 @@ def _is_simulated(problem: Problem) -> bool:
 def _methods_section(plan: Plan) -> Section:
     """Say what each method chooses from."""
     rows = [[method.title, method.key, method.tuning] for method in plan.methods]
-    table = Table("What is chosen by cross-validation", ["method", "--methods", "chosen"], rows)
+    table = Table(
+        "What is chosen by cross-validation", ["method", "key", "chosen"], rows, is_prose=True
+    )
     return Section("methods", "Methods", [], [table])
 
 
@@ -204,7 +207,7 @@ def _environment_section(environments: Mapping[str, Mapping[str, str]]) -> Secti
     """List versions and machines."""
     names = list(dict.fromkeys(fact for facts in environments.values() for fact in facts))
     rows = [[name, *(facts.get(name, "–") for facts in environments.values())] for name in names]
-    table = Table("Versions and machine", ["", *environments], rows)
+    table = Table("Versions and machine", ["", *environments], rows, is_prose=True)
     return Section("environment", "Environment", [], [table])
 
 
@@ -216,7 +219,9 @@ def _failures_section(summary: Summary) -> Section | None:
     ]
     if not rows:
         return None
-    table = Table("First of each kind", ["problem", "method", "status", "reason"], rows)
+    table = Table(
+        "First of each kind", ["problem", "method", "status", "reason"], rows, is_prose=True
+    )
     return Section("failures", "Fits without a result", [], [table])
 
 

@@ -109,7 +109,9 @@ class Summary:
         return Outcomes([self._known[key] for key in keys if key in self._known])
 
     def means(self, problem: Problem, metric: str) -> dict[str, float]:
-        """Return the means of a metric by method, of those that have one.
+        """Return the means of a metric by method, of those that came to an end in every trial.
+
+        Means over different trials are not comparable: some samples are easier than others.
 
         Parameters
         ----------
@@ -121,8 +123,8 @@ class Summary:
         dict of float
             By key of the method; the oracle is not among them.
         """
-        found = {m.key: self.of(problem, m).mean(metric) for m in self.plan.methods}
-        return {key: value for key, value in found.items() if value is not None}
+        found = {m.key: self.of(problem, m) for m in self.plan.methods}
+        return {key: mean(o.values(metric)) for key, o in found.items() if o.is_complete}
 
     def fastest(self, problem: Problem) -> Method | None:
         """Return the fastest of the methods that found the coefficient in every trial.
@@ -136,14 +138,9 @@ class Summary:
         Method or None
             None if there is none.
         """
-        useful = [m for m in self.plan.methods if self._is_useful(problem, m)]
-        seconds = self.means(problem, "seconds")
+        errors, seconds = self.means(problem, "ce"), self.means(problem, "seconds")
+        useful = [m for m in self.plan.methods if errors.get(m.key, USEFUL_CE) < USEFUL_CE]
         return min(useful, key=lambda method: seconds[method.key], default=None)
-
-    def _is_useful(self, problem: Problem, method: Method) -> bool:
-        outcomes = self.of(problem, method)
-        error = outcomes.mean("ce")
-        return outcomes.is_complete and error is not None and error < USEFUL_CE
 
     def without_metrics(self) -> list[tuple[Problem, Method, Result]]:
         """Return the first result of each kind without metrics, for every problem and method.
@@ -169,7 +166,7 @@ class Summary:
 
 
 def format_number(value: float) -> str:
-    """Write a number with about three digits that count.
+    """Write a number with two to four digits that count.
 
     Parameters
     ----------
@@ -182,9 +179,11 @@ def format_number(value: float) -> str:
     Examples
     --------
     >>> from pyfastr.experiments.summary import format_number
-    >>> [format_number(value) for value in (0.00412, 0.1234, 5.678, 91.23, 30912.4)]
-    ['0.0041', '0.123', '5.68', '91.2', '30912']
+    >>> [format_number(value) for value in (8.13e-5, 0.00412, 0.1234, 5.678, 91.23, 30912.4)]
+    ['8.1e-05', '0.0041', '0.123', '5.68', '91.2', '30912']
     """
+    if 0 < abs(value) < 0.001:
+        return f"{value:.1e}"
     for limit, digits in ((0.1, 4), (1.0, 3), (10.0, 2), (1000.0, 1)):
         if abs(value) < limit:
             return f"{value:.{digits}f}"

@@ -19,7 +19,7 @@ _FREE = (
     "Free parameters are those of a unit-rank coefficient, p1 + … + pM − M + 1, and the intercept. "
     "CE is ‖Ŵ − W‖ / ‖W‖: 0 is the truth, 1 is no better than zeros."
 )
-_PRINTED = "The columns of the paper are copied from it, not measured."
+_PUBLISHED = "Published numbers are copied from the paper, not measured."
 
 
 def metric_table(
@@ -56,9 +56,9 @@ def metric_table(
     with_oracle = _has_oracle(study) and metric != "seconds"
     columns = [
         ("", [study.label_title]),
-        ("measured here", [method.title for method in methods]),
-        ("told the truth", [ORACLE.title] if with_oracle else []),
-        ("printed in the paper", theirs),
+        ("measured", [method.title for method in methods]),
+        ("", [ORACLE.title] if with_oracle else []),
+        ("published", theirs),
     ]
     rows = []
     for problem in study.problems:
@@ -71,7 +71,7 @@ def metric_table(
         [name for _, names in columns for name in names],
         rows,
         [(group, len(names)) for group, names in columns if names],
-        [*([_PRINTED] if theirs else []), *notes],
+        [*([_PUBLISHED] if theirs else []), *notes],
     )
 
 
@@ -131,7 +131,7 @@ def standing_table(summary: Summary, study: Study) -> Table | None:
     header += [f"CE < {FOUND_CE:g}", "oracle", "lowest CE of the others", "FasTR is"]
     printed = [published_values("table1", p.title, "ce").get("FasTR") for p in problems]
     if any(value is not None for value in printed):
-        header += ["FasTR in the paper", "below it"]
+        header += ["published", "below it"]
         for row, value, problem in zip(rows, printed, problems, strict=True):
             row.extend(_against_paper(summary, problem, value))
     return Table("Where FasTR stands", header, rows, notes=_standing_notes(problems))
@@ -150,7 +150,7 @@ def _standing_cells(summary: Summary, problem: Simulation) -> list[str]:
         summary.of(problem, summary.ours).cell("ce"),
         format_number(median(errors)) if errors else "–",
         format_number(max(errors)) if errors else "–",
-        f"{sum(e < FOUND_CE for e in errors)} of {len(errors)}",
+        f"{sum(e < FOUND_CE for e in errors)} of {len(errors)}" if errors else "–",
         summary.of(problem, ORACLE).cell("ce"),
         f"{format_number(others[lowest])} ({titles[lowest]})" if others else "–",
         _verdict(problem, summary.of(problem, summary.ours).mean("ce"), others.get(lowest)),
@@ -160,7 +160,7 @@ def _standing_cells(summary: Summary, problem: Simulation) -> list[str]:
 def _verdict(problem: Simulation, error: float | None, lowest: float | None) -> str:
     """Say in a few words how the error compares."""
     if not problem.is_identifiable:
-        return "not to be judged: N is below the free parameters"
+        return "not to be judged: N too small"
     if error is None:
         return "without a result"
     if lowest is None or error <= lowest:
