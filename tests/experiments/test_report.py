@@ -163,7 +163,7 @@ def test_figure_1_draws_the_mean_seconds_by_size_in_a_panel_for_each_order(resul
     assert lines_of(matrices) == lines_of(cubes) == expected
     assert [label.get_text() for label in cubes.get_xticklabels()] == ["5×5×5"]
     hollow = [line for line in cubes.lines if line.get_markerfacecolor() == "white"]
-    assert [line.get_xydata().tolist() for line in hollow] == [[], [], [[0, 10.0]]]
+    assert [line.get_xydata().tolist() for line in hollow] == [[], [], [[0.05, 10.0]]]
     legend = [text.get_text() for text in drawing.legends[0].get_texts()]
     assert legend == ["FasTR", "Lasso", "SURF"]
 

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from pyfastr.experiments.claims import Claims
+from pyfastr.experiments.methods import METHODS
 from pyfastr.experiments.runner import run
 from pyfastr.experiments.store import Store
 
@@ -87,6 +88,17 @@ def test_two_time_outs_spare_later_trials_and_larger_problems(run_plan, lab):
     assert {r.status for r in larger} == {"skipped"}
     assert larger[0].reason == "2 time-outs at 4×3 (20)"
     assert found[lab.large.key, 2, "zeros"].status == "ok"
+
+
+def test_fastr_is_tried_on_larger_problems_whatever_small_ones_took(lab):
+    plan = lab.make_plan(METHODS["fastr"], METHODS["lasso"], problems=[lab.small, lab.large])
+    ended = lab.known(
+        *(lab.result(lab.small, 0, key, status="timeout") for key in ("fastr", "lasso"))
+    )
+    small, large = plan.units
+    assert plan.why_hopeless(large, METHODS["lasso"], ended)
+    assert not plan.why_hopeless(large, METHODS["fastr"], ended)
+    assert plan.why_hopeless(small, METHODS["fastr"], ended)
 
 
 def test_a_larger_budget_asks_again_where_time_ran_out(run_plan, lab):

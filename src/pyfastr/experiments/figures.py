@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Sequence
-from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from pyfastr.display.document import Figure
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 _COLOURS = ("#000000", "#e69f00", "#56b4e9", "#009e73", "#0072b2", "#d55e00", "#cc79a7", "#767676")
 _MARKERS = "osD^vP*Xhd"
 _WIDTH, _HEIGHT = 11.0, 4.8
+_DODGE = 0.05
 
 
 def draw_times_by_size(summary: Summary, study: Study) -> "Drawing":
@@ -108,37 +108,47 @@ def _new_drawing() -> "Drawing":
 
 def _draw_metric(panel: "Axes", summary: Summary, problems: Sequence[Problem], metric: str) -> None:
     """Draw a line for every method; time-outs as hollow marks at the limit."""
-    styles = zip(cycle(_COLOURS), cycle(_MARKERS))
-    for method, (colour, marker) in zip(summary.plan.methods, styles, strict=False):
-        _draw_method(panel, summary, problems, metric, method, colour, marker)
+    for method in summary.plan.methods:
+        _draw_means(panel, summary, problems, metric, method)
     if metric == "seconds":
         panel.axhline(summary.plan.budget, color="#999999", linestyle="--", linewidth=1)
+        for method in summary.plan.methods:
+            _draw_time_outs(panel, summary, problems, method)
         panel.set_ylabel("seconds, tuning included")
     panel.set_yscale("log")
+    panel.yaxis.set_major_formatter("{x:g}")
     panel.grid(axis="y", color="#e5e5e5")
     panel.set_axisbelow(True)
     panel.spines[["top", "right"]].set_visible(False)
 
 
-def _draw_method(
-    panel: "Axes",
-    summary: Summary,
-    problems: Sequence[Problem],
-    metric: str,
-    method: Method,
-    colour: str,
-    marker: str,
+def _draw_means(
+    panel: "Axes", summary: Summary, problems: Sequence[Problem], metric: str, method: Method
 ) -> None:
+    """Draw the means of a method as a line."""
     means = [summary.of(problem, method).mean(metric) for problem in problems]
     known = [(at, value) for at, value in enumerate(means) if value is not None]
-    style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 6}
-    width = 2.6 if method.key == OURS else 1.2
     at, values = zip(*known, strict=True) if known else ((), ())
-    panel.plot(at, values, label=method.title, linewidth=width, **style)
-    if metric == "seconds":
-        ended = [at for at, problem in enumerate(problems) if _is_ended(summary, problem, method)]
-        style["markerfacecolor"] = "white"
-        panel.plot(ended, [summary.plan.budget] * len(ended), linestyle="", **style)
+    width = 2.6 if method.key == OURS else 1.2
+    panel.plot(at, values, label=method.title, linewidth=width, **_style(summary, method))
+
+
+def _draw_time_outs(
+    panel: "Axes", summary: Summary, problems: Sequence[Problem], method: Method
+) -> None:
+    """Draw a hollow mark at the limit where trials were ended there."""
+    ended = [at for at, problem in enumerate(problems) if _is_ended(summary, problem, method)]
+    # Side by side: many methods may end there.
+    shift = _DODGE * (summary.plan.methods.index(method) - (len(summary.plan.methods) - 1) / 2)
+    style = {**_style(summary, method), "markerfacecolor": "white", "linestyle": ""}
+    panel.plot([at + shift for at in ended], [summary.plan.budget] * len(ended), **style)
+
+
+def _style(summary: Summary, method: Method) -> dict[str, Any]:
+    """Return the colour and the mark of a method."""
+    index = summary.plan.methods.index(method)
+    colour, marker = _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)]
+    return {"color": colour, "marker": marker, "markersize": 6}
 
 
 def _is_ended(summary: Summary, problem: Problem, method: Method) -> bool:

@@ -20,6 +20,10 @@ _FREE = (
     "CE is ‖Ŵ − W‖ / ‖W‖: 0 is the truth, 1 is no better than zeros."
 )
 _PUBLISHED = "Published numbers are copied from the paper, not measured."
+_PUBLISHED_MSE = (
+    "What the paper prints as MSE matches ‖y − ŷ‖₂ / N on the samples that were fitted, so it "
+    "cannot be compared with a mean of squares on samples held out."
+)
 
 
 def metric_table(
@@ -71,8 +75,12 @@ def metric_table(
         [name for _, names in columns for name in names],
         rows,
         [(group, len(names)) for group, names in columns if names],
-        [*([_PUBLISHED] if theirs else []), *notes],
+        [*notes, *(_published_notes(printed) if theirs else [])],
     )
+
+
+def _published_notes(printed: Metric | None) -> list[str]:
+    return [_PUBLISHED, _PUBLISHED_MSE] if printed == "mse" else [_PUBLISHED]
 
 
 def _has_oracle(study: Study) -> bool:
