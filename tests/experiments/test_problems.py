@@ -50,6 +50,12 @@ def test_samples_below_the_free_parameters_do_not_identify_the_coefficient():
     assert Simulation((5, 5, 5), 100).n_free == 14
 
 
+@pytest.fixture(autouse=True)
+def no_scans(monkeypatch, tmp_path):
+    """Keep files of CMU2008 that a developer may have out of the tests."""
+    monkeypatch.setenv("PYFASTR_DATA", str(tmp_path / "empty"))
+
+
 def test_the_studies_are_those_of_the_paper():
     sizes = {name: [p.title for p in make_study(name).problems] for name in NAMES}
     assert len(sizes["table1"]) == 15
@@ -74,9 +80,11 @@ def test_quick_studies_are_smaller(name):
     assert work(make_study(name, quick=True)) < work(make_study(name)) / 4
 
 
-def test_table_3_takes_the_participants_that_are_there(tmp_path):
+def test_table_3_takes_the_participants_that_are_there(tmp_path, monkeypatch):
     for k in (7, 2):
         (tmp_path / f"data-science-P{k}.mat").touch()
+    monkeypatch.setenv("PYFASTR_DATA", str(tmp_path))
+    assert make_study("table3").problems == make_study("table3", data_home=tmp_path).problems
     problems = make_study("table3", data_home=tmp_path).problems
     assert [p.title for p in problems] == ["#2", "#7"]
     assert not any(p.is_simulated for p in problems)

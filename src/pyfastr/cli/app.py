@@ -57,7 +57,10 @@ def reproduce(
         typer.Option(min=0.1, help=f"Seconds of one fit with its tuning.  [default: {_BUDGET:g}]"),
     ] = None,
     data_home: Annotated[
-        Path | None, typer.Option(help="Folder of data-science-P1.mat to -P9.mat, for table3.")
+        Path | None,
+        typer.Option(
+            help="Folder of data-science-P1.mat to -P9.mat, for table3.  [default: ~/pyfastr_data]"
+        ),
     ] = None,
     training_metric: Annotated[
         bool, typer.Option("--training-metric", help="Add what the paper seems to give as MSE.")

@@ -28,8 +28,8 @@ _SEEDS = (
 )
 _TASK = (
     "Tools against animals in the scans of each participant, 51×61×23 voxels, by regression on "
-    "±1; in each trial a fifth of the scans is held out, classes in equal shares. Voxels are "
-    "centred and scaled by the scans to fit."
+    "±1; in each trial a fifth of the scans is held out at random, classes in equal shares, epochs "
+    "not kept apart. Voxels are centred and scaled by the scans to fit."
 )
 _STAND_IN = (
     "SIMULATED: no file of CMU2008 was found, so these are not scans of people but a stand-in of "

@@ -1,5 +1,6 @@
 """The experiments of the paper: which problems each one solves."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -92,7 +93,8 @@ def make_study(
     max_size : int or None, default=None
         Leave out problems whose samples have more entries.
     data_home : Path or None, default=None
-        Where ``data-science-P1.mat`` to ``data-science-P9.mat`` are, for Table 3.
+        Where ``data-science-P1.mat`` to ``data-science-P9.mat`` are, for Table 3; None: where
+        `fetch_cmu2008` puts them, ``$PYFASTR_DATA`` or ``~/pyfastr_data``.
 
     Returns
     -------
@@ -115,12 +117,12 @@ def make_study(
 
 def _recordings(data_home: Path | None, *, quick: bool) -> Sequence[Recording]:
     """List the participants whose files are there, or simulated ones if there is none."""
+    folder = data_home or Path(os.environ.get("PYFASTR_DATA") or "~/pyfastr_data")
     participants = range(1, N_PARTICIPANTS + 1)
-    files = {} if data_home is None else {k: data_home / _file_name(k) for k in participants}
-    present = [Recording(k, path) for k, path in files.items() if path.is_file()]
+    files = [folder.expanduser() / f"data-science-P{k}.mat" for k in participants]
+    recordings = [Recording(k, file) for k, file in zip(participants, files, strict=True)]
+    present = [
+        recording for recording, file in zip(recordings, files, strict=True) if file.exists()
+    ]
     chosen = present or [Recording(k) for k in participants]
     return chosen[:2] if quick else chosen
-
-
-def _file_name(participant: int) -> str:
-    return f"data-science-P{participant}.mat"
