@@ -20,7 +20,7 @@ from pyfastr.experiments.studies import NAMES, make_study
 
 # The paper's number of trials and a patient limit; for a first look, few and short ones.
 _TRIALS, _QUICK_TRIALS = 20, 3
-_BUDGET, _QUICK_BUDGET = 600.0, 8.0
+_BUDGET, _QUICK_BUDGET = 600.0, 6.0
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
