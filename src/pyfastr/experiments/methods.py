@@ -57,7 +57,7 @@ def _fastr(data: TrialData) -> Any:
     """Make the estimator of this library."""
     common: dict[str, Any] = {"max_iter": MAX_ITER, "tol": TOL, "random_state": data.seed}
     if data.is_classes:
-        return FasTRClassifierCV(n_terms=(1, 2, 3), cv=N_FOLDS, **common)
+        return FasTRClassifierCV(cv=N_FOLDS, **common)
     criterion: Any = "evidence" if _folds_are_too_small(data.X.shape) else "cv"
     return FasTRRegressorCV(cv=N_FOLDS, criterion=criterion, **common)
 
@@ -129,7 +129,7 @@ METHODS: dict[str, Method] = {
             _fastr,
             "FasTRRegressorCV: threshold and ridge; by evidence instead of folds where all samples "
             "determine the coefficient but those of four folds do not. FasTRClassifierCV in "
-            "Table 3, with 1 to 3 terms.",
+            "Table 3.",
         ),
         Method("published", "FasTR as published", _published, "λ and ε, from one random start"),
         Method("lasso", "Lasso", _lasso, "100 penalties, by paths"),
