@@ -3,9 +3,11 @@
 import time
 from collections.abc import Sequence
 from functools import partial
+from importlib import import_module
 from math import isfinite
 from typing import Any, Protocol
 
+from pyfastr.baselines.l1_path import has_celer
 from pyfastr.experiments.claims import Claims
 from pyfastr.experiments.environment import environment, environment_name
 from pyfastr.experiments.isolation import run_isolated
@@ -43,9 +45,10 @@ def run(plan: Plan, store: Store, claims: Claims, watcher: Watcher) -> None:
         Trials that another process has claimed are left to it.
     watcher : Watcher
     """
+    _import_before_the_clock_runs()
     runner = _Runner(plan, store, watcher)
     claimed_by_others = []
-    for unit in plan.units:
+    for unit in runner.open_units():
         with claims.claim(unit.name) as mine:
             if mine:
                 runner.run_unit(unit)
@@ -58,6 +61,12 @@ def run(plan: Plan, store: Store, claims: Claims, watcher: Watcher) -> None:
             runner.run_unit(unit)
 
 
+def _import_before_the_clock_runs() -> None:
+    """Import what fits import late: every fork would import it again, as a part of its time."""
+    if has_celer():
+        import_module("celer")
+
+
 class _Runner:
     """The fits of one process."""
 
@@ -66,6 +75,12 @@ class _Runner:
         self._environment = environment_name(facts)
         store.add_environment(self._environment, facts)
         self._plan, self._store, self._watcher = plan, store, watcher
+
+    def open_units(self) -> list[Unit]:
+        """Return the trials with methods whose answer is not known."""
+        known = self._store.results()
+        self._watcher.progress(*self._plan.count(known))
+        return [unit for unit in self._plan.units if self._plan.missing(unit, known)]
 
     def run_unit(self, unit: Unit) -> None:
         """Fit what is missing in one trial."""
