@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -19,11 +19,10 @@ from threadpoolctl import threadpool_limits
 from pyfastr import FasTRRegressor
 from pyfastr.baselines import PublishedFasTR
 from pyfastr.datasets import make_tensor_regression
+from pyfastr.experiments.oracle import Oracle
 from pyfastr.metrics import coefficient_error
 
 Array = NDArray[Any]
-
-ORACLE_STEPS, ORACLE_TOL = 100, 1e-10
 
 
 @dataclass(frozen=True)
@@ -91,77 +90,8 @@ def fit_lasso(X: Array, y: Array, W: Array) -> Fit:
 
 
 def fit_oracle(X: Array, y: Array, W: Array) -> Fit:
-    """Fit least squares and an intercept on the true support, from the true components.
-
-    Gauss-Newton with halved steps. W fixes the components up to factors of product one; the
-    least-squares step of minimum norm leaves those alone.
-    """
-    support = [np.flatnonzero(W.any(axis=_all_but(mode, W.ndim))) for mode in range(W.ndim)]
-    X_on = X[np.ix_(np.arange(len(X)), *support)]
-    components = _components(W[np.ix_(*support)])
-    residual, jacobian = _linearise(X_on, y, components)
-    for _ in range(ORACLE_STEPS):
-        step = np.linalg.lstsq(jacobian, residual, rcond=1e-10)[0][:-1]
-        moved = _halve_until_better(X_on, y, components, step, residual)
-        if moved is None:
-            break
-        components, new_residual, jacobian = moved
-        gain = 1 - (new_residual @ new_residual) / (residual @ residual)
-        residual = new_residual
-        if gain < ORACLE_TOL:
-            break
-    coef = np.zeros_like(W)
-    coef[np.ix_(*support)] = reduce(np.multiply.outer, components)
-    return coef, {}
-
-
-def _all_but(mode: int, n_modes: int) -> tuple[int, ...]:
-    return tuple(m for m in range(n_modes) if m != mode)
-
-
-def _components(W: Array) -> list[Array]:
-    """Vectors of equal length whose outer product is W, read off its largest entry."""
-    at = np.unravel_index(np.abs(W).argmax(), W.shape)
-    fibres = [W[(*at[:m], slice(None), *at[m + 1 :])] for m in range(W.ndim)]
-    units = [fibre / np.linalg.norm(fibre) for fibre in fibres]
-    scale = np.einsum(W, range(W.ndim), *_interleaved(units), [])
-    length = np.abs(scale) ** (1 / W.ndim)
-    return [np.sign(scale) * length * units[0], *(length * u for u in units[1:])]
-
-
-def _interleaved(units: list[Array]) -> list[Any]:
-    return [item for mode, u in enumerate(units) for item in (u, [mode])]
-
-
-def _linearise(X: Array, y: Array, components: list[Array]) -> tuple[Array, Array]:
-    """Residuals at the best intercept, and the Jacobian in components and intercept."""
-    projections = [_project(X, components, mode) for mode in range(len(components))]
-    residual = y - projections[0] @ components[0]
-    jacobian = np.hstack([*projections, np.ones((len(y), 1))])
-    return residual - residual.mean(), jacobian
-
-
-def _project(X: Array, components: list[Array], mode: int) -> Array:
-    """Contract every mode but one."""
-    for w in components[:mode:-1]:
-        X = X @ w
-    for w in components[:mode]:
-        X = w @ X.reshape(len(X), len(w), -1)
-    return X.reshape(len(X), -1)
-
-
-def _halve_until_better(
-    X: Array, y: Array, components: list[Array], step: Array, residual: Array
-) -> tuple[list[Array], Array, Array] | None:
-    """Take the longest of the steps 1, 1/2, 1/4, ... that lowers the residuals."""
-    cuts = np.cumsum([len(w) for w in components])[:-1]
-    for share in 0.5 ** np.arange(12):
-        moves = np.split(share * step, cuts)
-        trial = [w + move for w, move in zip(components, moves, strict=True)]
-        new_residual, jacobian = _linearise(X, y, trial)
-        if new_residual @ new_residual < residual @ residual:
-            return trial, new_residual, jacobian
-    return None
+    """Fit least squares and an intercept on the true support, from the true components."""
+    return Oracle(W).fit(X, y).coef_, {}
 
 
 METHODS: Methods = {

@@ -76,7 +76,7 @@ default="tools-animals"
     """
     name = check_subject(subject)
     check_categories(categories)
-    file = _data_folder(data_home) / file_name(name)
+    file = data_folder(data_home) / file_name(name)
     if file.exists():
         _check_against_note(file)
     elif not download_if_missing:
@@ -89,8 +89,18 @@ default="tools-animals"
     return load_cmu2008(file, categories=categories, subject=name)
 
 
-def _data_folder(data_home: Any) -> Path:
-    """Return the folder of the files."""
+def data_folder(data_home: Any) -> Path:
+    """Return the folder of the files.
+
+    Parameters
+    ----------
+    data_home : path-like or None
+        As in `fetch_cmu2008`.
+
+    Returns
+    -------
+    Path
+    """
     if data_home is None:
         data_home = os.environ.get("PYFASTR_DATA") or Path("~", "pyfastr_data")
     return Path(data_home).expanduser()

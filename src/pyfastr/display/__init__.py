@@ -1,0 +1,1 @@
+"""Reports: documents of text, tables and figures, as Markdown, LaTeX and HTML."""

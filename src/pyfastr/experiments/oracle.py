@@ -1,0 +1,145 @@
+"""What could be had at best: least squares that is told the support and starts at the truth."""
+
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+_MAX_STEPS, _TOL = 100, 1e-10
+
+
+class Oracle:
+    """Least squares with an intercept on the true support, from the true components.
+
+    Parameters
+    ----------
+    coef_true : ndarray of shape (p1, ..., pM)
+        The coefficient behind the data, of unit rank.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (p1, ..., pM)
+    intercept_ : float
+
+    Examples
+    --------
+    >>> from pyfastr.datasets import make_tensor_regression
+    >>> from pyfastr.experiments.oracle import Oracle
+    >>> X, y, W = make_tensor_regression(50, (5, 4), noise=0.0, coef=True, random_state=0)
+    >>> bool(abs(Oracle(W).fit(X, y).coef_ - W).max() < 1e-9)
+    True
+    """
+
+    def __init__(self, coef_true: Array) -> None:
+        self.coef_true = coef_true
+
+    def fit(self, X: Array, y: Array) -> "Oracle":
+        """Fit by Gauss-Newton with halved steps.
+
+        The truth fixes the components up to factors of product one; the least-squares step of
+        minimum norm leaves those alone.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, p1, ..., pM)
+        y : ndarray of shape (n_samples,)
+
+        Returns
+        -------
+        Oracle
+            The fitted estimator itself.
+        """
+        W = np.asarray(self.coef_true)
+        support = [np.flatnonzero(W.any(axis=_all_but(mode, W.ndim))) for mode in range(W.ndim)]
+        X_on = X[np.ix_(np.arange(len(X)), *support)]
+        components = _gauss_newton(X_on, y, _components(W[np.ix_(*support)]))
+        self.coef_ = np.zeros_like(W)
+        self.coef_[np.ix_(*support)] = reduce(np.multiply.outer, components)
+        self.intercept_ = float(np.mean(y - _predict(X, self.coef_)))
+        return self
+
+    def predict(self, X: Array) -> Array:
+        """Predict the response.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, p1, ..., pM)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return _predict(X, self.coef_) + self.intercept_
+
+
+def _predict(X: Array, coef: Array) -> Array:
+    """Contract every sample with the coefficient."""
+    return X.reshape(len(X), -1) @ coef.ravel()
+
+
+def _gauss_newton(X: Array, y: Array, components: list[Array]) -> list[Array]:
+    """Improve the components until the residuals stand still."""
+    residual, jacobian = _linearise(X, y, components)
+    for _ in range(_MAX_STEPS):
+        step = np.linalg.lstsq(jacobian, residual, rcond=1e-10)[0][:-1]
+        moved = _halve_until_better(X, y, components, step, residual)
+        if moved is None:
+            break
+        components, new_residual, jacobian = moved
+        gain = 1 - (new_residual @ new_residual) / (residual @ residual)
+        residual = new_residual
+        if gain < _TOL:
+            break
+    return components
+
+
+def _all_but(mode: int, n_modes: int) -> tuple[int, ...]:
+    return tuple(m for m in range(n_modes) if m != mode)
+
+
+def _components(W: Array) -> list[Array]:
+    """Vectors of equal length whose outer product is W, read off its largest entry."""
+    at: tuple[Any, ...] = np.unravel_index(np.abs(W).argmax(), W.shape)
+    fibres = [W[(*at[:m], slice(None), *at[m + 1 :])] for m in range(W.ndim)]
+    units = [fibre / np.linalg.norm(fibre) for fibre in fibres]
+    scale = np.einsum(W, range(W.ndim), *_interleaved(units), [])
+    length = np.abs(scale) ** (1 / W.ndim)
+    return [np.sign(scale) * length * units[0], *(length * u for u in units[1:])]
+
+
+def _interleaved(units: list[Array]) -> list[Any]:
+    return [item for mode, u in enumerate(units) for item in (u, [mode])]
+
+
+def _linearise(X: Array, y: Array, components: list[Array]) -> tuple[Array, Array]:
+    """Residuals at the best intercept, and the Jacobian in components and intercept."""
+    projections = [_project(X, components, mode) for mode in range(len(components))]
+    residual = y - projections[0] @ components[0]
+    jacobian = np.hstack([*projections, np.ones((len(y), 1))])
+    return residual - residual.mean(), jacobian
+
+
+def _project(X: Array, components: list[Array], mode: int) -> Array:
+    """Contract every mode but one."""
+    for w in components[:mode:-1]:
+        X = X @ w
+    for w in components[:mode]:
+        X = w @ X.reshape(len(X), len(w), -1)
+    return X.reshape(len(X), -1)
+
+
+def _halve_until_better(
+    X: Array, y: Array, components: list[Array], step: Array, residual: Array
+) -> tuple[list[Array], Array, Array] | None:
+    """Take the longest of the steps 1, 1/2, 1/4, ... that lowers the residuals."""
+    cuts = np.cumsum([len(w) for w in components])[:-1]
+    for share in 0.5 ** np.arange(12):
+        moves = np.split(share * step, cuts)
+        trial = [w + move for w, move in zip(components, moves, strict=True)]
+        new_residual, jacobian = _linearise(X, y, trial)
+        if new_residual @ new_residual < residual @ residual:
+            return trial, new_residual, jacobian
+    return None

@@ -1,0 +1,110 @@
+import numpy as np
+import pytest
+
+from pyfastr.experiments.claims import Claims
+from pyfastr.experiments.methods import METHODS
+from pyfastr.experiments.runner import run
+from pyfastr.experiments.store import Store
+
+
+@pytest.fixture
+def run_plan(tmp_path, watcher):
+    """Run a plan in this folder; returns what is known and the results of this run."""
+
+    def run_plan(plan):
+        store = Store(tmp_path)
+        watcher.results.clear()
+        run(plan, store, Claims(tmp_path / "claims"), watcher)
+        return store.results(), list(watcher.results)
+
+    return run_plan
+
+
+def test_every_method_and_the_oracle_have_a_result_in_every_trial(run_plan, lab, watcher):
+    plan = lab.make_plan(lab.method("zeros"), problems=[lab.small, lab.large], n_trials=2)
+    found, _ = run_plan(plan)
+    expected = {
+        (problem.key, trial, key)
+        for problem in (lab.small, lab.large)
+        for trial in (0, 1)
+        for key in ("zeros", "oracle")
+    }
+    assert set(found) == expected
+    assert watcher.answered == (8, 8)
+
+
+def test_the_metrics_of_a_zero_coefficient(run_plan, lab):
+    found, _ = run_plan(lab.make_plan(lab.method("zeros")))
+    metrics = found[lab.small.key, 0, "zeros"].metrics
+    data = lab.small.draw(0)
+    assert metrics["ce"] == pytest.approx(1.0)
+    assert metrics["mse"] == pytest.approx(np.mean(data.y_test**2))
+    assert metrics["relative_mse"] == pytest.approx(np.mean(data.y_test**2) / np.var(data.y_test))
+    assert metrics["training_metric"] == pytest.approx(np.sqrt(np.sum(data.y**2)) / 20)
+
+
+def test_time_outs_errors_and_crashes_are_results_and_the_others_go_on(run_plan, lab):
+    names = ["sleepy", "greedy", "killed", "crashed"]
+    methods = [lab.method(name, lab.misbehaviour[name]) for name in names]
+    found, _ = run_plan(lab.make_plan(*methods, lab.method("zeros"), budget=1.0))
+    statuses = {key[2]: (r.status, r.reason) for key, r in found.items()}
+    assert statuses["sleepy"] == ("timeout", "not done after 1 s")
+    assert statuses["greedy"] == ("failed", "MemoryError: no room")
+    assert statuses["killed"][0] == "failed"
+    assert statuses["crashed"] == ("failed", "crashed: SIGTERM")
+    assert statuses["zeros"][0] == statuses["oracle"][0] == "ok"
+
+
+def test_samples_that_cannot_be_drawn_are_results_too(run_plan, lab, monkeypatch):
+    def draw(problem, trial):
+        raise MemoryError("X is too large")
+
+    monkeypatch.setattr(type(lab.small), "draw", draw)
+    found, _ = run_plan(lab.make_plan(lab.method("zeros")))
+    assert {r.reason for r in found.values()} == {"no samples: MemoryError: X is too large"}
+
+
+def test_a_fit_that_is_not_finite_has_failed(run_plan, lab, monkeypatch):
+    monkeypatch.setattr(type(lab.small), "score", lambda problem, model, data: {"ce": np.inf})
+    found, _ = run_plan(lab.make_plan(lab.method("zeros")))
+    assert found[lab.small.key, 0, "zeros"].status == "failed"
+
+
+def test_what_is_known_is_not_fitted_again(run_plan, lab):
+    run_plan(lab.make_plan(lab.method("zeros"), n_trials=1))
+    _, new = run_plan(lab.make_plan(lab.method("zeros"), lab.method("more"), n_trials=2))
+    assert {(r.trial, r.method) for r in new} == {
+        *((0, "more"), (1, "zeros"), (1, "more"), (1, "oracle"))
+    }
+
+
+def test_two_time_outs_spare_later_trials_and_larger_problems(run_plan, lab):
+    methods = [lab.method("sleepy", lab.misbehaviour["sleepy"]), lab.method("zeros")]
+    plan = lab.make_plan(*methods, problems=[lab.small, lab.large], n_trials=3, budget=0.3)
+    found, _ = run_plan(plan)
+    statuses = [found[lab.small.key, trial, "sleepy"].status for trial in range(3)]
+    assert statuses == ["timeout", "timeout", "skipped"]
+    larger = [found[lab.large.key, trial, "sleepy"] for trial in range(3)]
+    assert {r.status for r in larger} == {"skipped"}
+    assert larger[0].reason == "2 time-outs at 4×3 (20)"
+    assert found[lab.large.key, 2, "zeros"].status == "ok"
+
+
+def test_fastr_is_tried_on_larger_problems_whatever_small_ones_took(lab):
+    plan = lab.make_plan(METHODS["fastr"], METHODS["lasso"], problems=[lab.small, lab.large])
+    ended = lab.known(
+        *(lab.result(lab.small, 0, key, status="timeout") for key in ("fastr", "lasso"))
+    )
+    small, large = plan.units
+    assert plan.why_hopeless(large, METHODS["lasso"], ended)
+    assert not plan.why_hopeless(large, METHODS["fastr"], ended)
+    assert plan.why_hopeless(small, METHODS["fastr"], ended)
+
+
+def test_a_larger_budget_asks_again_where_time_ran_out(run_plan, lab):
+    sleepy = lab.method("sleepy", lab.misbehaviour["sleepy"])
+    run_plan(lab.make_plan(sleepy, lab.method("zeros"), n_trials=3, budget=0.2))
+    _, new = run_plan(lab.make_plan(sleepy, lab.method("zeros"), n_trials=3, budget=0.4))
+    assert [(r.method, r.status) for r in new] == [
+        *(("sleepy", "timeout"), ("sleepy", "timeout"), ("sleepy", "skipped"))
+    ]

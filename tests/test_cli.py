@@ -1,0 +1,193 @@
+"""The command as a user meets it: in a process of its own, interrupted, shared, misused."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pytest
+
+TINY = ["table1", "--quick", "--max-size", "125", "--methods", "lasso,eeridge"]
+# Two problems, with the oracle three results in each trial.
+RESULTS_PER_TRIAL = 6
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "pyfastr.cli", "reproduce", *map(str, arguments)]
+
+
+def start(*arguments):
+    """Start the command with one thread, as the fits are tiny."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+    return subprocess.Popen(
+        command(*arguments),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def finish(process):
+    """Wait for the end; returns the code and all that was printed."""
+    out, errors = process.communicate(timeout=120)
+    return process.returncode, out + errors
+
+
+def results(folder):
+    """Whole lines of the file, as they are."""
+    file = folder / "results.jsonl"
+    lines = file.read_text().splitlines() if file.exists() else []
+    entries = []
+    for line in lines:
+        try:
+            entries.append(json.loads(line))
+        except ValueError:
+            continue
+    return [entry for entry in entries if "method" in entry]
+
+
+def key(entry):
+    return entry["problem"], entry["trial"], entry["method"]
+
+
+def table(folder):
+    """The tables without that of the times, which no two runs share."""
+    text = (folder / "table1.md").read_text(encoding="utf-8")
+    assert "### Seconds of a fit" in text
+    return re.sub(r"### Seconds of a fit.*?(?=###|\Z)", "", text, flags=re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study") / "whole"
+    code, printed = finish(start(*TINY, "--trials", 4, "--out", folder))
+    assert code == 0, printed
+    assert f"Report: {folder / 'report.html'}" in printed
+    return folder
+
+
+def test_a_study_runs_end_to_end(uninterrupted):
+    found = results(uninterrupted)
+    assert len(found) == 4 * RESULTS_PER_TRIAL
+    assert {entry["status"] for entry in found} == {"ok"}
+    errors = [e["metrics"]["ce"] for e in found if "5x5x5" in key(e)[0] and key(e)[2] == "lasso"]
+    row = re.search(r"\| 5×5×5 \(100\) \| ([\d.*]+) \|", table(uninterrupted))
+    assert float(row[1].strip("*")) == pytest.approx(sum(errors) / 4, abs=5e-4)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_an_interrupted_study_goes_on_and_gives_the_same_table(uninterrupted, tmp_path, how):
+    arguments = [*TINY, "--trials", 4, "--out", tmp_path / "out"]
+    process = start(*arguments)
+    deadline = time.monotonic() + 60
+    while len(results(tmp_path / "out")) < 3 and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.send_signal(how)
+    code, printed = finish(process)
+    before = results(tmp_path / "out")
+    assert 3 <= len(before) < 4 * RESULTS_PER_TRIAL
+    if how == signal.SIGINT:
+        assert code == 130
+        assert f"Interrupted: {len(before)} of 24 results are kept" in printed
+        assert f"pyfastr reproduce {' '.join(map(str, arguments))} --resume" in printed
+    code, printed = finish(start(*arguments, "--resume"))
+    assert code == 0, printed
+    after = results(tmp_path / "out")
+    assert after[: len(before)] == before
+    assert set(Counter(map(key, after)).values()) == {1}
+    assert table(tmp_path / "out") == table(uninterrupted)
+
+
+def test_two_processes_share_the_work(uninterrupted, tmp_path):
+    arguments = [*TINY, "--trials", 4, "--out", tmp_path, "--resume"]
+    processes = [start(*arguments) for _ in range(2)]
+    for process in processes:
+        code, printed = finish(process)
+        assert code == 0, printed
+    counts = Counter(map(key, results(tmp_path)))
+    assert len(counts) == 4 * RESULTS_PER_TRIAL
+    assert set(counts.values()) == {1}
+    assert table(tmp_path) == table(uninterrupted)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["table9"], "there is no experiment 'table9'; choose one of table1, table2"),
+        (["table1", "--methods", "lasso,ols"], "methods has ols; expected some of fastr, publi"),
+        (["table1", "--methods", ","], "methods has no method; expected some of fastr"),
+        (["table1", "--trials", "0"], "--trials"),
+        (["table1", "--budget", "0"], "--budget"),
+        (["table1", "--max-size", "5"], "no problem of table1 has 5 entries or fewer"),
+        (["table1", "--out", "{file}"], "is a file; give a folder"),
+        (["table1", "--out", "{used}"], "Add --resume to go on with them"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_told_why(invoke, tmp_path, arguments, message):
+    (tmp_path / "file").touch()
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "results.jsonl").touch()
+    places = {name: str(tmp_path / name) for name in ("file", "used")}
+    outcome = invoke(["reproduce", *(a.format(**places) for a in arguments)])
+    assert outcome.exit_code == 2
+    assert message in " ".join(outcome.output.split())
+
+
+@pytest.fixture
+def invoke(monkeypatch, tmp_path):
+    """Run the command in this process, in a folder of its own."""
+    from typer.testing import CliRunner
+
+    from pyfastr.cli.app import app
+
+    monkeypatch.chdir(tmp_path)
+    return lambda arguments: CliRunner(env={"COLUMNS": "200"}).invoke(app, arguments)
+
+
+def test_figures_without_matplotlib_are_refused_before_the_work(invoke, monkeypatch):
+    monkeypatch.setattr("pyfastr.cli.app.find_spec", lambda name: None)
+    outcome = invoke(["reproduce", "figure1"])
+    assert outcome.exit_code == 2
+    assert "pip install 'pyfastr[plot]'" in outcome.output
+
+
+@pytest.mark.parametrize("package", ["typer", "rich"])
+def test_the_command_without_its_packages_names_the_extra(package):
+    script = f"""
+import sys
+sys.modules[{package!r}] = None
+from pyfastr.cli import main
+main()
+"""
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert caught.value.returncode == 1
+    assert "which is not installed. Run: pip install 'pyfastr[cli]'" in caught.value.stderr
+
+
+def test_a_terminal_sees_what_runs_how_far_and_the_rest():
+    import io
+
+    from rich.console import Console
+
+    from pyfastr.cli.progress import LineDisplay, LiveDisplay, display_for
+    from pyfastr.experiments.plan import Unit
+    from pyfastr.experiments.problems import Simulation
+
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    unit = Unit("table1", Simulation((5, 4), 30), 2)
+    with display_for(console) as display:
+        assert isinstance(display, LiveDisplay)
+        display.progress(3, 12)
+        display.doing(unit, "Lasso")
+        display.tick()
+    shown = console.file.getvalue()
+    assert "5×4 (30), trial 3: Lasso" in shown
+    assert "3/12" in shown
+    assert "rest about" in shown
+    assert isinstance(display_for(Console(file=io.StringIO())), LineDisplay)
