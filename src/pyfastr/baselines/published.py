@@ -66,6 +66,9 @@ class PublishedFasTR(LinearTensorMixin, RegressorMixin, BaseEstimator):
         Shape ``(p1, ..., pM)`` of a sample.
     n_features_in_ : int
         Size of the first mode.
+    param_grid_ : dict
+        A grid for :class:`~sklearn.model_selection.GridSearchCV`. The authors choose both
+        parameters by five folds and do not print their grid.
 
     Notes
     -----
@@ -84,6 +87,11 @@ class PublishedFasTR(LinearTensorMixin, RegressorMixin, BaseEstimator):
     >>> model.score(X, y) > 0.99
     True
     """
+
+    param_grid_: ClassVar[dict[str, list[Any]]] = {
+        "threshold": [0.0, 1e-4, 1e-3, 1e-2, 1e-1],
+        "ridge": [0.01, 0.1, 1.0, 10.0],
+    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "threshold": [Interval(Real, 0, None, closed="left")],
