@@ -4,8 +4,9 @@ Parameters are chosen on fresh samples, as many as there are to fit to. Each met
 its authors where they name one; what is not tuned has its default.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from functools import partial, reduce
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,25 +94,32 @@ def walk(path: Callable[..., Any], X: Array, y: Array, fresh: Fresh) -> Iterator
     errors: dict[tuple[int, int], float] = {}
     here = MIDDLE
     for stride in STRIDES:
-        while True:
-            rows, columns = (
-                [i for i in (at - stride, at, at + stride) if 0 <= i < len(values)]
-                for at, values in zip(here, (alphas, betas), strict=True)
-            )
-            for row in rows:
-                missing = [c for c in columns if (row, c) not in errors]
-                if not missing:
-                    continue
-                found = path(X, y, alphas=[alphas[row]], betas=[betas[c] for c in missing])
-                for column, coef in zip(missing, found.coefs[0], strict=True):
-                    params = {"alpha": alphas[row], "beta": betas[column]}
-                    candidate = Candidate(coef, 0.0, params)
-                    errors[row, column] = fresh.error(candidate)
+        best = None
+        while best != here:
+            here = best or here
+            for rows, columns in unknown_blocks(here, stride, errors):
+                values = {"alphas": [alphas[r] for r in rows], "betas": [betas[c] for c in columns]}
+                coefs = path(X, y, **values).coefs
+                for i, j in product(range(len(rows)), range(len(columns))):
+                    params = {"alpha": alphas[rows[i]], "beta": betas[columns[j]]}
+                    candidate = Candidate(coefs[i, j], 0.0, params)
+                    errors[rows[i], columns[j]] = fresh.error(candidate)
                     yield candidate
             best = min(errors, key=lambda at: errors[at])
-            if best == here:
-                break
-            here = best
+
+
+def unknown_blocks(
+    centre: tuple[int, int], stride: int, known: Container[tuple[int, int]]
+) -> Iterator[tuple[list[int], list[int]]]:
+    """Rows and columns of neighbours on the grid that are not known: blocks share a path."""
+    sizes = (len(Remurs.param_grid_["alpha"]), len(Remurs.param_grid_["beta"]))
+    rows, columns = (
+        [i for i in (at - stride, at, at + stride) if 0 <= i < size]
+        for at, size in zip(centre, sizes, strict=True)
+    )
+    missing = [[c for c in columns if (row, c) not in known] for row in rows]
+    for some in filter(None, {tuple(each): each for each in missing}.values()):
+        yield [row for row, each in zip(rows, missing, strict=True) if each == some], some
 
 
 def fit_surf(X: Array, y: Array, fresh: Fresh) -> Iterator[Candidate]:
