@@ -58,6 +58,8 @@ MEASURED: dict[str, dict[str, tuple[float, float]]] = {
     },
 }
 
+ROUNDING = 5e-5
+
 
 @dataclass(frozen=True)
 class BaselineRow:
@@ -163,9 +165,10 @@ def method_cells(results: Results, row: BaselineRow, method: str) -> list[str]:
 
 
 def compared(errors: list[float], reference: tuple[float, float] | None) -> str:
-    """Place the authors' error among those of all seeds; it has two or three digits."""
+    """Place the authors' error, printed with two digits or four decimals, among all seeds."""
     if reference is None:
         return ""
-    if reference[0] > 1.05 * max(errors):
+    theirs, rounding = reference[0], 0.05 * reference[0] + ROUNDING
+    if theirs - rounding > max(errors):
         return "below"
-    return "ABOVE" if reference[0] < 0.95 * min(errors) else "within"
+    return "ABOVE" if theirs + rounding < min(errors) else "within"
