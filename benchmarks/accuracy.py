@@ -8,6 +8,9 @@ is done, and ``--help`` lists the other options.
 
 With ``--cv`` it is ``FasTRRegressorCV`` whose choice is compared: with the oracle at several
 sparsities, with the best of the grid where noise is as large as the signal.
+
+With ``--methods all``, or the names of some, it is the baselines: each with parameters picked on
+fresh samples, beside what the code of its authors reached.
 """
 
 import argparse
@@ -19,6 +22,8 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+from _baseline_fits import BASELINES
+from _baseline_rows import report_baselines, run_baselines
 from _fits import Job, Outcome, Worker
 from _report import environment, print_table, size_name, verdict
 from _results import Results
@@ -298,6 +303,8 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     add = parser.add_argument
     add("--cv", action="store_true", help="measure FasTRRegressorCV's choice instead")
+    choices = ["all", *BASELINES]
+    add("--methods", nargs="+", choices=choices, metavar="METHOD", help="measure the baselines")
     add("--rows", nargs="+", metavar="ROW", choices=[r.key for r in ROWS], help="such as 20x20x20")
     add("--seeds", type=int, help="data sets a row (default: 10, and 80 at 20x20)")
     add("--peer-seeds", type=int, help="those published and tensorly see (default: all; large: 2)")
@@ -308,7 +315,8 @@ def parse() -> argparse.Namespace:
     add("--no-tensorly", action="store_true")
     add("--threads", type=int, help="threads of BLAS and of FasTRRegressor (default: all)")
     add("--jsonl", type=Path, help="keep outcomes here, and do not repeat those that are")
-    add("--redo", nargs="+", default=[], choices=list(CHOICES), help="repeat these all the same")
+    known = [*CHOICES, *BASELINES]
+    add("--redo", nargs="+", default=[], choices=known, metavar="METHOD", help="repeat these")
     add("--quick", action="store_true", help="small sizes, two seeds, limits of 20 s")
     options = parser.parse_args()
     if options.quick:
@@ -329,6 +337,9 @@ def main() -> None:
     if options.cv:
         run_choices(results, options)
         report_choices(results, options)
+    elif options.methods:
+        run_baselines(results, options)
+        report_baselines(results, options)
     else:
         run(rows, results, options)
         print_report(rows, results)

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 import pyfastr
+from pyfastr import baselines
 
 MODULES = [m.name for m in pkgutil.walk_packages(pyfastr.__path__, "pyfastr.")]
 
@@ -23,7 +24,10 @@ MODULES = [m.name for m in pkgutil.walk_packages(pyfastr.__path__, "pyfastr.")]
         ("pyfastr.datasets", ["make_tensor_regression", "make_cmu2008_like"]),
         ("pyfastr.datasets", ["fetch_cmu2008", "load_cmu2008"]),
         ("pyfastr.metrics", ["coefficient_error", "support_precision", "support_recall"]),
-        ("pyfastr.baselines", ["PublishedFasTR"]),
+        ("pyfastr.baselines", ["PublishedFasTR", "ElementaryRidge", "DantzigSelector"]),
+        ("pyfastr.baselines", ["VectorizedLasso", "VectorizedElasticNet"]),
+        ("pyfastr.baselines", ["Remurs", "Sturm", "SURF", "GLTRM", "OrTRR"]),
+        ("pyfastr.baselines", ["elementary_ridge_path", "remurs_path", "sturm_path"]),
         ("pyfastr.estimators", ["FasTRRegressor", "TensorScaler"]),
     ],
 )
@@ -57,6 +61,14 @@ def test_the_parameters_of_the_regressor():
     ]
     positional = [n for n, p in signature.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
     assert positional == ["threshold", "ridge"]
+
+
+@pytest.mark.parametrize("name", [n for n in baselines.__all__ if n[0].isupper()])
+def test_every_baseline_has_a_grid_of_its_own_parameters(name):
+    estimator = getattr(baselines, name)
+    assert estimator.param_grid_
+    assert set(estimator.param_grid_) <= set(inspect.signature(estimator).parameters)
+    assert all(isinstance(values, list) for values in estimator.param_grid_.values())
 
 
 def test_importing_the_package_imports_neither_scikit_learn_nor_scipy():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.io import loadmat
+from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 from sklearn.model_selection import GridSearchCV
@@ -134,7 +135,9 @@ def test_all_derivatives_vanish_at_the_solution(family):
     model = GLTRM(family=family, random_state=0, **TIGHT).fit(X, y, covariates=covariates)
     assert model.converged_
     assert coefficient_error(model.coef_, W) < 0.5
-    left = y - model.predict(X, covariates)
+    binomial = family == "binomial"
+    means = model.predict_proba(X, covariates)[:, 1] if binomial else model.predict(X, covariates)
+    left = y - means
     assert_allclose(covariates.T @ left, 0, atol=1e-3)
     assert_allclose(left.sum(), 0, atol=1e-3)
     vectors = [f[:, 0] for f in model.factors_]
@@ -158,17 +161,40 @@ def test_vectors_give_the_ordinary_models():
         assert_allclose(model.intercept_, np.ravel(expected.intercept_)[0], atol=1e-4)
 
 
-def test_predictions_are_means():
-    X, y, covariates, _ = simulated("binomial")
-    model = GLTRM(family="binomial", random_state=0).fit(X, y, covariates=covariates)
-    p = model.predict(X, covariates)
-    assert ((p > 0) & (p < 1)).all()
-    assert model.score(X, y, covariates=covariates) > 0.1
+def test_predictions_of_counts_are_rates():
     X, y, _, _ = simulated("poisson")
     model = GLTRM(family="poisson", random_state=0).fit(X, y)
     assert (model.predict(X) > 0).all()
     assert model.score(X, y) > 0.3
     assert_allclose(FAMILIES["poisson"].deviance(y, np.log(model.predict(X))), model.deviance_)
+
+
+def test_two_classes_are_told_apart_whatever_their_labels():
+    X, y, covariates, _ = simulated("binomial")
+    numbers = GLTRM(family="binomial", random_state=0).fit(X, y, covariates=covariates)
+    labels = np.where(y == 1, "yes", "no")
+    model = GLTRM(family="binomial", random_state=0).fit(X, labels, covariates=covariates)
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert_array_equal(model.coef_, numbers.coef_)
+    assert_array_equal(model.predict(X, covariates) == "yes", numbers.predict(X, covariates) == 1)
+    p = model.predict_proba(X, covariates)
+    assert_allclose(p.sum(axis=1), 1)
+    assert_array_equal(p[:, 1] > 0.5, model.predict(X, covariates) == "yes")
+    assert_allclose(np.log(p[:, 1] / p[:, 0]), model.decision_function(X, covariates))
+    accuracy = np.mean(model.predict(X, covariates) == labels)
+    assert model.score(X, labels, covariates=covariates) == accuracy > 0.7
+
+
+def test_only_a_binomial_family_makes_a_classifier():
+    X, y, _, _ = simulated("binomial")
+    model = GLTRM(family="binomial", random_state=0)
+    assert is_classifier(model)
+    assert not is_regressor(model)
+    model.fit(X, y).set_params(family="normal").fit(X, y)
+    assert is_regressor(model)
+    assert not hasattr(model, "classes_")
+    assert not hasattr(model, "predict_proba")
+    assert not hasattr(model, "decision_function")
 
 
 def test_covariates_are_fitted_along_and_asked_for_again():
@@ -250,7 +276,7 @@ def test_other_families_can_be_sparse(family, penalty):
     model = GLTRM(penalty=penalty, family=family, random_state=0)
     model.fit(X, y, covariates=covariates)
     assert (model.coef_ == 0).any()
-    assert model.score(X, y, covariates=covariates) > 0.1
+    assert model.score(X, y, covariates=covariates) > (0.6 if family == "binomial" else 0.1)
 
 
 def test_the_starts_follow_the_random_state():
@@ -294,7 +320,7 @@ def test_what_went_wrong_is_told():
     with pytest.warns(ConvergenceWarning, match="coefficient is zero.*lower `penalty`"):
         model = GLTRM(penalty=1e6, random_state=0).fit(X, y)
     assert not model.coef_.any()
-    with pytest.warns(ConvergenceWarning, match="X separates the two values of y"):
+    with pytest.warns(ConvergenceWarning, match="X separates the two classes of y"):
         model = GLTRM(family="binomial", random_state=0).fit(X, (y > 0).astype(float))
     assert np.isfinite(model.coef_).all()
 
@@ -323,8 +349,12 @@ def test_bad_input_is_told():
         GLTRM(6).fit(X, y)
     with pytest.raises(ValueError, match="n_terms is 2, but the samples are vectors"):
         GLTRM(2).fit(X[..., 0], y)
-    with pytest.raises(ValueError, match="expected only 0 and 1 for family='binomial'"):
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
         GLTRM(family="binomial").fit(X, y)
+    with pytest.raises(ValueError, match=r"y has 3 classes; expected 2. Use"):
+        GLTRM(family="binomial").fit(X, np.arange(20) % 3)
+    with pytest.raises(ValueError, match=r"y has only one class, 1\.0"):
+        GLTRM(family="binomial").fit(X, np.ones(20))
     with pytest.raises(ValueError, match="no negative numbers for family='poisson'"):
         GLTRM(family="poisson").fit(X, y)
     with pytest.raises(ValueError, match=r"init has arrays of shapes.*expected \[\(4, 1\)"):

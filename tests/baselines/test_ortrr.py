@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV
 
 from pyfastr.baselines import OrTRR
 from pyfastr.baselines.cp_ridge import GroupRidge
+from pyfastr.baselines.growth import leading_term
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.metrics import coefficient_error
 from pyfastr.solver.models import Models
@@ -134,6 +135,28 @@ def test_superfluous_terms_vanish(shape, n_samples, rank, seed):
     assert coefficient_error(model.coef_, W) < 0.05
     without = fit_silently(OrTRR(0.0, n_terms=4, max_iter=20, random_state=0), X, y)
     assert without.n_terms_ == 4
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_start_where_the_samples_point_to_finds_what_random_starts_miss(seed):
+    X, y, W = make_tensor_regression(150, (40, 40, 3), coef=True, random_state=seed)
+    model = OrTRR(n_terms=1, n_init=2, random_state=0).fit(X, y)
+    assert coefficient_error(model.coef_, W) < 0.01
+    alone = fit_silently(OrTRR(n_terms=1, n_init=1, random_state=0), X, y)
+    assert model.objective_ <= alone.objective_ * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("shape", [(6, 5), (5, 4, 3)])
+def test_the_leading_term_is_the_best_of_unit_rank(shape):
+    rng = np.random.default_rng(0)
+    X, response = rng.standard_normal((30, *shape)), rng.standard_normal(30)
+    found = leading_term(Projector(ArraySource(X)), response, rng)
+    total = np.tensordot(response, X, 1)
+    value = np.vdot(found.coefficient(), total)
+    others = Models.random(1000, 1, shape, rng)
+    assert value > max(np.vdot(others.coefficient(k), total) for k in range(1000))
+    if len(shape) == 2:
+        assert_allclose(value, np.linalg.norm(total, 2))
 
 
 def test_factors_make_the_coefficient_largest_term_first():

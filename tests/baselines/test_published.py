@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
 
 from pyfastr.baselines import PublishedFasTR
 from pyfastr.datasets import make_tensor_regression
@@ -127,6 +128,13 @@ def test_float32_stays_float32():
     model = PublishedFasTR(random_state=0).fit(X, y)
     assert model.coef_.dtype == model.predict(X).dtype == np.float32
     assert coefficient_error(model.coef_, W) < 0.02
+
+
+def test_the_grid_serves_a_search():
+    X, y = make_tensor_regression(60, (4, 3), random_state=0)
+    search = GridSearchCV(PublishedFasTR(random_state=0), PublishedFasTR.param_grid_, cv=5)
+    fit_silently(search, X, y)
+    assert search.best_score_ > 0.9
 
 
 def test_nan_is_named_with_its_place():

@@ -58,7 +58,7 @@ class GroupRidge:
     def __init__(
         self, projector: Projector, y: Array, *, group: float, ridge: float, centre: bool
     ) -> None:
-        self._projector, self._y = projector, y
+        self.projector, self.response = projector, y
         self._group, self._ridge, self._centre = group, ridge, centre
         self._n_modes = len(projector.shape)
         slices = projector.source.slices
@@ -88,16 +88,23 @@ class GroupRidge:
 
     def _or_nothing(self, best: Descent) -> Descent:
         """Return W = 0 where the end is no better: the last way to zero may be a long one."""
-        nothing = float(self._y @ self._y) / 2
+        nothing = float(self.response @ self.response) / 2
         if best.objectives[-1] < nothing or not best.converged:
             return best
         zero = Models(best.models.components, np.zeros_like(best.models.scales))
         return Descent(zero, np.append(best.objectives[:-1], nothing), best.converged)
 
-    def mean_prediction(self, models: Models) -> float:
-        """Mean of ``<W, X_i>`` of one model."""
-        means = self._project(models.components, 0)[0].mean(axis=1, dtype=np.float64)
-        return float(models.scales[0] @ (means * models.components[0][0]).sum(axis=1))
+    def prediction(self, models: Models) -> Array:
+        """``<W, X_i>`` of one model."""
+        projected = self._project(models.components, 0)[0]
+        own = models.scales[0][:, np.newaxis] * models.components[0][0]
+        found: Array = np.matmul(projected, own[..., np.newaxis])[..., 0].sum(axis=0)
+        return found
+
+    def residual(self, models: Models) -> Array:
+        """Return what one model leaves of the response, at the best intercept."""
+        predicted = self.prediction(models)
+        return self.response - predicted + (predicted.mean() if self._centre else 0.0)
 
     def _advance(self, models: Models) -> tuple[Models, Array]:
         """Sweep once, put terms that are vanishing to zero, and return the objectives."""
@@ -115,7 +122,7 @@ class GroupRidge:
         """Update all modes once; return the models and half the sums of squared residuals."""
         for mode in range(self._n_modes):
             models, fitted = self._update(models, mode, group)
-        residuals = self._y - fitted
+        residuals = self.response - fitted
         return models, np.square(residuals).sum(axis=1) / 2
 
     def _update(self, models: Models, mode: int, group: float) -> tuple[Models, Array]:
@@ -128,7 +135,7 @@ class GroupRidge:
         shares = np.sqrt(lengths / np.where(lengths > 0, self._ridge * lengths + group, 1.0))
         others = models.scales ** (1 - 1 / self._n_modes)
         features = self._features(models.components, mode, shares * others)
-        solutions = np.array([_unit_ridge(Q, self._y) for Q in features])
+        solutions = np.array([_unit_ridge(Q, self.response) for Q in features])
         fitted = np.matmul(features, solutions[..., np.newaxis])[..., 0]
         vectors = solutions.reshape(models.components[mode].shape)
         norms = np.sqrt(np.square(vectors).sum(axis=-1))
@@ -148,7 +155,7 @@ class GroupRidge:
     def _project(self, components: Sequence[Array], mode: int) -> Array:
         """Project every sample onto one mode: ``(K, R, n_samples, p_mode)``."""
         if self._only_block is None or components[0].shape[:2] != (1, 1):
-            return project(self._projector, components, mode)
+            return project(self.projector, components, mode)
         # One term on one block is too little work to plan and to share out.
         factors = [c[0].astype(self._only_block.dtype, copy=False) for c in components]
         return project_own(self._only_block[np.newaxis], factors, mode)[np.newaxis]

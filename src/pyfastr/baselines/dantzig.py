@@ -99,13 +99,7 @@ class DantzigSelector(LinearTensorMixin, RegressorMixin, BaseEstimator):
         DantzigSelector
             The fitted estimator itself.
         """
-        samples = flatten(self, X, y, fit_intercept=self.fit_intercept)
-        n_features = samples.X.shape[1]
-        if n_features > MAX_FEATURES:
-            raise ValueError(
-                f"X has samples of {n_features} elements; the linear program of DantzigSelector "
-                f"takes at most {MAX_FEATURES}. Use VectorizedLasso: its solutions are similar."
-            )
+        samples = flatten(self, X, y, fit_intercept=self.fit_intercept, check_size=_check_features)
         store_coefficient(self, self._select(samples.X, samples.y), samples)
         return self
 
@@ -130,6 +124,15 @@ class DantzigSelector(LinearTensorMixin, RegressorMixin, BaseEstimator):
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
         positive, negative = np.split(result.x[: 2 * X.shape[1]], 2)
         return (y_size / X_size) * (positive - negative)
+
+
+def _check_features(n_samples: int, n_features: int) -> None:
+    """Refuse samples whose linear program would take hours."""
+    if n_features > MAX_FEATURES:
+        raise ValueError(
+            f"X has samples of {n_features} elements; the linear program of DantzigSelector "
+            f"takes at most {MAX_FEATURES}. Use VectorizedLasso: its solutions are similar."
+        )
 
 
 def _gram_program(X: Array, y: Array, alpha: float) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Elementary ridge regression: a ridge solution and a soft threshold, in closed form."""
 
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -149,6 +150,5 @@ def elementary_ridge_path(X: Any, y: Any, *, thresholds: ArrayLike, ridges: Arra
 
 def _flatten_checked(estimator: Any, X: Any, y: Any, *, fit_intercept: bool) -> FlatSamples:
     """Flatten the samples if their Gram matrix fits in memory."""
-    samples = flatten(estimator, X, y, fit_intercept=fit_intercept)
-    check_gram_side(samples.X, "ElementaryRidge", "VectorizedLasso")
-    return samples
+    check = partial(check_gram_side, method="ElementaryRidge", instead="VectorizedLasso")
+    return flatten(estimator, X, y, fit_intercept=fit_intercept, check_size=check)

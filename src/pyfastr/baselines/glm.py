@@ -157,7 +157,10 @@ def fit_penalised(
 
     if family.is_normal:
         return approximate(both @ start, start)
-    return _descend(approximate, objective, both, start)
+    # Where classes are separated, what a fit without penalty left is worse than nothing.
+    nothing = np.zeros_like(start)
+    best = min(start, nothing, key=lambda begin: objective(both @ begin, begin))
+    return _descend(approximate, objective, both, best)
 
 
 def _root_weights(family: Family, predictor: Array) -> Array:

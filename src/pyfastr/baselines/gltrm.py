@@ -7,33 +7,26 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import r2_score
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.baselines.block_relaxation import BlockRelaxation, Relaxed
 from pyfastr.baselines.cp_factors import CPFactors
 from pyfastr.baselines.glm import FAMILIES, Penalty
 from pyfastr.baselines.limits import check_block_memory, check_finite_result, check_scales
-from pyfastr.estimators.validation import (
-    LinearTensorMixin,
-    as_generator,
-    check_covariates,
-    check_init,
-    check_tensor_and_response,
-)
+from pyfastr.baselines.response import ResponseMixin
+from pyfastr.estimators.validation import as_generator, check_covariates, check_init
 from pyfastr.solver.projection import Projector
 from pyfastr.sources import Source, as_source
 
 Array = NDArray[Any]
 
-# Deviance a sample below which a predictor separates the two values of a binomial response.
+# Deviance a sample below which a predictor separates the two classes of a binomial response.
 SEPARATED = 1e-2
 
 
-class GLTRM(LinearTensorMixin, RegressorMixin, BaseEstimator):
+class GLTRM(ResponseMixin, BaseEstimator):
     r"""Generalised linear tensor regression model of CP rank R.
 
     The mean response depends on :math:`\eta_i = \langle W, X_i\rangle + z_i^T\gamma + b` through
@@ -58,9 +51,10 @@ class GLTRM(LinearTensorMixin, RegressorMixin, BaseEstimator):
         :math:`\nu`, in the units of the deviance, which is a sum over the samples. 0 is the dense
         method.
     family : {"normal", "binomial", "poisson"}, default="normal"
-        Distribution of the response, with the link identity, logit or log. A binomial y holds 0
-        and 1, a Poisson y no negative numbers; `predict` returns mean responses (probabilities,
-        rates).
+        Distribution of the response, with the link identity, logit or log. A binomial y holds two
+        classes, labelled in any way: the model is then a classifier, `predict` returns classes
+        and `predict_proba` probabilities. A Poisson y holds no negative numbers, and `predict`
+        returns rates.
     l1_ratio : float, default=1.0
         :math:`\rho`, the share of the :math:`\ell_1` norm in the penalty, in (0, 1].
     init : "random" or sequence of M arrays, default="random"
@@ -87,6 +81,8 @@ class GLTRM(LinearTensorMixin, RegressorMixin, BaseEstimator):
         The coefficient W.
     factors_ : list of M ndarrays of shape (p_m, n_terms)
         Factors :math:`u^m_r`, those of one term of equal length.
+    classes_ : ndarray of shape (2,)
+        The classes of y; only of a binomial family. Positive coefficients speak for the second.
     intercept_ : float
     covariate_coef_ : ndarray of shape (n_covariates,)
         :math:`\gamma`; only after a fit with covariates.
@@ -112,8 +108,9 @@ class GLTRM(LinearTensorMixin, RegressorMixin, BaseEstimator):
     without it: theirs differs by that factor, which is near 1 in a dense fit and undoes some of
     the shrinkage in a sparse one.
 
-    A binomial response that the predictor separates has no finite solution; the fit ends with
-    probabilities near 0 and 1, and says so.
+    Two classes that the predictor separates have no finite solution, a penalty notwithstanding,
+    because the scale is refitted without it; the fit ends with probabilities near 0 and 1, and
+    says so.
 
     References
     ----------
@@ -189,6 +186,7 @@ class GLTRM(LinearTensorMixin, RegressorMixin, BaseEstimator):
         ----------
         X : array-like of shape (n_samples, p1, ..., pM)
         y : array-like of shape (n_samples,)
+            Two classes if the family is binomial, no negative numbers if it is Poisson.
         covariates : array-like of shape (n_samples, n_covariates), optional
             Columns with an ordinary, unpenalised coefficient each.
 
@@ -197,9 +195,7 @@ class GLTRM(LinearTensorMixin, RegressorMixin, BaseEstimator):
         GLTRM
             The fitted estimator itself.
         """
-        X, y = check_tensor_and_response(self, X, y)
-        y = y.astype(np.float64)
-        _check_response(y, self.family)
+        X, y = self._checked(X, y)
         Z = check_covariates(covariates, len(y))
         columns = self._columns(len(y), Z)
         self._check_size(X.shape, columns.shape[1])
@@ -210,45 +206,6 @@ class GLTRM(LinearTensorMixin, RegressorMixin, BaseEstimator):
         self._set_solution(solution, source, Z)
         self._warn(len(y))
         return self
-
-    def predict(self, X: Any, covariates: Any = None) -> Array:
-        """Predict the mean response.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, p1, ..., pM)
-        covariates : array-like of shape (n_samples, n_covariates), optional
-            Needed if and only if the fit had them.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Values (normal), probabilities of 1 (binomial) or rates (Poisson).
-        """
-        check_is_fitted(self)
-        predictor = super().predict(X)
-        own: Array | None = getattr(self, "covariate_coef_", None)
-        Z = check_covariates(covariates, len(predictor), expected=0 if own is None else len(own))
-        if Z is not None:
-            predictor = predictor + (Z @ own).astype(predictor.dtype)
-        return FAMILIES[self.family].mean(predictor)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> float:
-        """Return R² of the predicted means.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, p1, ..., pM)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-        covariates : array-like of shape (n_samples, n_covariates), optional
-
-        Returns
-        -------
-        float
-        """
-        prediction = self.predict(X) if covariates is None else self.predict(X, covariates)
-        return float(r2_score(y, prediction, sample_weight=sample_weight))
 
     def _columns(self, n_samples: int, Z: Array | None) -> Array:
         """Intercept and covariates as one matrix, maybe without columns."""
@@ -336,8 +293,8 @@ class GLTRM(LinearTensorMixin, RegressorMixin, BaseEstimator):
             )
         elif self.family == "binomial" and self.deviance_ < SEPARATED * n_samples:
             reason = (
-                "X separates the two values of y, so that no finite coefficient is best; raise "
-                "`penalty`, or add samples"
+                "X separates the two classes of y, so that no finite coefficient is best; add "
+                "samples, or use FasTRClassifier, whose ridge keeps it finite"
             )
         elif not self.converged_:
             reason = (
@@ -346,18 +303,3 @@ class GLTRM(LinearTensorMixin, RegressorMixin, BaseEstimator):
             )
         if reason:
             warnings.warn(f"GLTRM: {reason}.", ConvergenceWarning, stacklevel=4)
-
-
-def _check_response(y: Array, family: str) -> None:
-    """Refuse a y that the distribution cannot have made."""
-    if family == "binomial" and not np.isin(y, (0, 1)).all():
-        wrong = y[~np.isin(y, (0, 1))][0]
-        raise ValueError(
-            f"y holds {wrong}; expected only 0 and 1 for family='binomial'. Encode the two "
-            "classes so."
-        )
-    if family == "poisson" and (y < 0).any():
-        raise ValueError(
-            f"y holds {y.min()}; expected no negative numbers for family='poisson'. Use "
-            "family='normal' for such data."
-        )

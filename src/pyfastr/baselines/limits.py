@@ -53,6 +53,16 @@ def check_block_memory(source: Source, n_models: int, n_terms: int) -> None:
     )
 
 
+def check_copy_memory(source: Source, method: str) -> None:
+    """Refuse a method that needs all samples at once in float64, where the copy is too large."""
+    _refuse_beyond_limit(
+        8 * prod(source.shape),
+        source,
+        f"The float64 copy that {method} makes",
+        "Use fewer samples, or average neighbouring elements of X",
+    )
+
+
 def check_path_memory(source: Source, n_paths: int) -> None:
     """Refuse paths whose starts (four arrays of the size of a sample each) exhaust memory."""
     needed = 4 * 8 * n_paths * prod(source.shape[1:])

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from pyfastr.baselines.cp_ridge import Descent, GroupRidge
+from pyfastr.baselines.growth import grow
 from pyfastr.baselines.limits import check_block_memory, check_finite_result, check_scales
 from pyfastr.estimators.validation import (
     LinearTensorMixin,
@@ -46,15 +47,20 @@ class OrTRR(LinearTensorMixin, RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    group : float, default=10.0
+    group : float, default=3.0
         :math:`\gamma`, in the units of the sum of squares over the length of a factor; 0 switches
-        the group norm off.
+        the group norm off. The default suits data of a scale near 1: in 30 simulations of one to
+        three terms with noise 0.1, every value from 1 to 10 chose the true rank, 0.1 never did,
+        and 100 lost terms.
     ridge : float, default=0.01
         :math:`\varepsilon`, greater than 0.
     n_terms : int, default=4
         Largest number of terms, R. Samples that are vectors have one term.
     n_init : int, default=5
-        Number of random starts; the one with the lowest objective is kept.
+        Number of starts; the one with the lowest objective is kept. One begins with the single
+        term along which :math:`\sum_i y_i X_i` is largest, and adds others along what is left,
+        as long as the objective falls; the others have `n_terms` random terms. A single start is
+        random.
     max_iter : int, default=200
         Largest number of sweeps over the modes.
     tol : float, default=1e-6
@@ -90,7 +96,9 @@ class OrTRR(LinearTensorMixin, RegressorMixin, BaseEstimator):
     -----
     No code of the authors is public; the objective above is this implementation's reading of their
     paper. It has local minima, among them W = 0 for more than one mode, so the starts matter; each
-    begins with one sweep of CP ridge regression. Both penalties are absolute: data in other units
+    begins with one sweep of CP ridge regression. With few samples for the size of W even good
+    starts end in them: of the paper's simulations, that with 30 x 30 x 30 elements and 100
+    samples. Both penalties are absolute: data in other units
     need other values.
 
     Cost of a sweep: M passes over X at most, shared by all starts, and for each start and mode
@@ -113,7 +121,7 @@ class OrTRR(LinearTensorMixin, RegressorMixin, BaseEstimator):
 
     # The authors name no grid; this one spans weak to strong for data of a scale near 1.
     param_grid_: ClassVar[dict[str, list[Any]]] = {
-        "group": [0.0, 0.1, 1.0, 10.0, 100.0],
+        "group": [0.0, 0.1, 1.0, 3.0, 10.0, 100.0],
         "ridge": [0.01, 1.0, 100.0],
     }
 
@@ -130,7 +138,7 @@ class OrTRR(LinearTensorMixin, RegressorMixin, BaseEstimator):
 
     def __init__(
         self,
-        group: float = 10.0,
+        group: float = 3.0,
         ridge: float = 0.01,
         *,
         n_terms: int = 4,
@@ -174,20 +182,26 @@ class OrTRR(LinearTensorMixin, RegressorMixin, BaseEstimator):
             ridge=float(self.ridge),
             centre=self.fit_intercept,
         )
-        starts = self._starts(source.shape[1:])
-        check_block_memory(source, len(starts), starts.n_terms)
-        best = problem.minimise(starts, max_iter=self.max_iter, tol=self.tol)
+        best = self._search(problem, source)
         self._set_solution(best, source)
         self.intercept_ = 0.0
         if self.fit_intercept:
-            self.intercept_ = mean - problem.mean_prediction(best.models)
+            self.intercept_ = mean - float(problem.prediction(best.models).mean())
         self._warn()
         return self
 
-    def _starts(self, shape: tuple[int, ...]) -> Models:
-        """Draw directions; for samples that are vectors one is enough, whatever it is."""
+    def _search(self, problem: GroupRidge, source: Source) -> Descent:
+        """Descend from all starts; for samples that are vectors one is enough, whatever it is."""
+        rng, shape = as_generator(self.random_state), source.shape[1:]
         n_init, n_terms = (self.n_init, self.n_terms) if len(shape) > 1 else (1, 1)
-        return Models.random(n_init, n_terms, shape, as_generator(self.random_state))
+        check_block_memory(source, n_init, n_terms)
+        descend: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
+        ends = []
+        if n_init > 1:
+            ends.append(grow(problem, n_terms, rng, **descend))
+            n_init -= 1
+        ends.append(problem.minimise(Models.random(n_init, n_terms, shape, rng), **descend))
+        return min(ends, key=lambda end: float(end.objectives[-1]))
 
     def _set_solution(self, best: Descent, source: Source) -> None:
         """Read the attributes off the best model, in the type of X."""

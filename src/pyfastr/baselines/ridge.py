@@ -81,9 +81,8 @@ class UnitRidge:
         return vectors - in_samples.T @ self._X
 
 
-def check_gram_side(X: Array, method: str, instead: str) -> None:
+def check_gram_side(n_samples: int, n_features: int, *, method: str, instead: str) -> None:
     """Refuse sizes whose smaller Gram matrix would not fit in memory."""
-    n_samples, n_features = X.shape
     side = min(n_samples, n_features)
     if side > MAX_GRAM_SIDE:
         raise ValueError(

@@ -1,11 +1,14 @@
 """What the methods on vectorised samples share: the matrix of samples and the way back."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.baselines.limits import check_copy_memory
 from pyfastr.estimators.validation import check_tensor_and_response
 from pyfastr.sources import as_source, largest_entry
 
@@ -41,13 +44,26 @@ class FlatSamples:
     dtype: np.dtype[Any]
 
 
-def flatten(estimator: Any, X: Any, y: Any, *, fit_intercept: bool) -> FlatSamples:
+def flatten(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    fit_intercept: bool,
+    check_size: Callable[[int, int], None] | None = None,
+) -> FlatSamples:
     """Validate X and y and flatten the samples; centre both if there is an intercept.
 
-    A C-contiguous float64 X without intercept is not copied; anything else is, once.
+    A C-contiguous float64 X without intercept is not copied; anything else is, once, after
+    `check_size` was told the numbers of samples and of their elements.
     """
     X, y = check_tensor_and_response(estimator, X, y)
+    if check_size is not None:
+        check_size(len(X), prod(X.shape[1:]))
     source = as_source(X)
+    plain = X.dtype == np.float64 and X.flags.c_contiguous
+    if fit_intercept or not plain:
+        check_copy_memory(source, type(estimator).__name__)
     largest = max(largest_entry(source), float(np.abs(y).max()))
     if largest > _LARGEST:
         raise ValueError(
@@ -59,7 +75,9 @@ def flatten(estimator: Any, X: Any, y: Any, *, fit_intercept: bool) -> FlatSampl
     if not fit_intercept:
         return FlatSamples(flat, response, None, 0.0, X.shape[1:], source.dtype)
     X_mean, y_mean = flat.mean(axis=0), float(response.mean())
-    return FlatSamples(flat - X_mean, response - y_mean, X_mean, y_mean, X.shape[1:], source.dtype)
+    # A copy is the solver's own and may be written to.
+    centred = np.subtract(flat, X_mean, out=None if np.shares_memory(flat, X) else flat)
+    return FlatSamples(centred, response - y_mean, X_mean, y_mean, X.shape[1:], source.dtype)
 
 
 def store_coefficient(estimator: Any, coef: Array, samples: FlatSamples) -> None:

@@ -4,6 +4,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -240,7 +241,7 @@ class SpectralRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
         self
             The fitted estimator itself.
         """
-        samples = flatten(self, X, y, fit_intercept=self.fit_intercept)
+        samples = self._flatten(X, y, self.fit_intercept)
         path = self._solve(samples, np.array([self.alpha]), np.array([self.beta]))
         store_coefficient(self, path.coefs[0, 0], samples)
         self.n_iter_, self.converged_ = int(path.n_iters[0, 0]), bool(path.converged[0, 0])
@@ -252,16 +253,20 @@ class SpectralRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
         """Fit every pair of a grid without intercept."""
         self._validate_params()
         alphas, betas = check_values("alphas", alphas), check_values("betas", betas)
-        path = self._solve(flatten(self, X, y, fit_intercept=False), alphas, betas)
+        path = self._solve(self._flatten(X, y, False), alphas, betas)
         n_open = int(np.count_nonzero(~path.converged))
         if n_open:
             self._warn(f"at {n_open} of {path.converged.size} points of the grid")
         return path
 
+    def _flatten(self, X: Any, y: Any, fit_intercept: bool) -> FlatSamples:
+        """Flatten the samples if their Gram matrix fits in memory."""
+        instead = "VectorizedElasticNet or FasTRRegressor"
+        check = partial(check_gram_side, method=type(self).__name__, instead=instead)
+        return flatten(self, X, y, fit_intercept=fit_intercept, check_size=check)
+
     def _solve(self, samples: FlatSamples, alphas: Array, betas: Array) -> SpectralPath:
         """Factor the samples and solve for every pair."""
-        name = type(self).__name__
-        check_gram_side(samples.X, name, "VectorizedElasticNet or FasTRRegressor")
         problem = SpectralProblem(samples, self._spectral_norms(samples.shape))
         return problem.path(alphas, betas, max_iter=self.max_iter, tol=self.tol)
 

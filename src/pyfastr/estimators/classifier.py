@@ -88,16 +88,7 @@ class BinaryMixin(ClassifierMixin):
 
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
         """Return checked samples, labels -1 and 1, and weights; set `classes_`."""
-        if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
-                "is None."
-            )
-        X = check_tensor(self, X, reset=True, min_samples=2)
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
-        check_consistent_length(X, y)
-        self.classes_, labels = _binary_labels(y)
+        X, y, self.classes_, labels = check_tensor_and_classes(self, X, y)
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
@@ -289,6 +280,20 @@ def calibrate(loss: str, decision: Array, labels: Array, weights: Array | None) 
     if gradient(FLATTEST) >= 0 or gradient(steepest) < 0:
         return (FLATTEST if gradient(FLATTEST) >= 0 else steepest) / size
     return float(brentq(gradient, FLATTEST, steepest, xtol=1e-14)) / size
+
+
+def check_tensor_and_classes(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, Array, Array]:
+    """Return checked samples and y, its two classes, and the labels as -1 and 1."""
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
+            "is None."
+        )
+    X = check_tensor(estimator, X, reset=True, min_samples=2)
+    y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
+    check_consistent_length(X, y)
+    return X, y, *_binary_labels(y)
 
 
 def _binary_labels(y: Array) -> tuple[Array, Array]:
