@@ -68,7 +68,7 @@ def _folds_are_too_small(shape: Sequence[int]) -> bool:
     """Whether all samples determine a unit-rank coefficient, but four fifths of them hardly do."""
     N, *sizes = shape
     n_free = sum(sizes) - len(sizes) + 2
-    return n_free <= N and N * (N_FOLDS - 1) // N_FOLDS < ENOUGH_SAMPLES * n_free
+    return n_free <= N and ENOUGH_SAMPLES * n_free > N * (N_FOLDS - 1) // N_FOLDS
 
 
 def _published(data: TrialData) -> Any:
@@ -129,8 +129,8 @@ METHODS: dict[str, Method] = {
             OURS,
             "FasTR",
             _fastr,
-            "FasTRRegressorCV: threshold and ridge; by evidence instead of folds where there are at "
-            "least as many samples as free parameters, but in four folds fewer than twice as many. "
+            "FasTRRegressorCV: threshold and ridge; by evidence instead of folds where there are as "
+            "many samples as free parameters, but in four folds fewer than twice as many. "
             "FasTRClassifierCV in Table 3.",
         ),
         Method("published", "FasTR as published", _published, "λ and ε, from one random start"),
