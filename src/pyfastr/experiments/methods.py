@@ -129,8 +129,8 @@ METHODS: dict[str, Method] = {
             OURS,
             "FasTR",
             _fastr,
-            "FasTRRegressorCV: threshold and ridge; by evidence instead of folds where there are as "
-            "many samples as free parameters, but in four folds fewer than twice as many. "
+            "FasTRRegressorCV: threshold and ridge; by evidence instead of folds where N reaches "
+            "the number of free parameters, but four fifths of N not twice that number. "
             "FasTRClassifierCV in Table 3.",
         ),
         Method("published", "FasTR as published", _published, "λ and ε, from one random start"),
