@@ -19,9 +19,11 @@ Order = Literal["cyclic", "simultaneous"]
 # How weights of each model and sample are drawn for an update; None: the problem's own.
 DrawWeights = Callable[[], Array]
 
-# Memory above X that a batch of models may take; larger batches are worked on in parts.
+# Memory above X that a batch of models may take, and how many times that if it serves several
+# tasks; larger batches are worked on in parts.
 MIN_BATCH_BYTES = 120 << 20
 BATCH_SHARE = 0.06
+MANY_TASKS = 2
 
 
 @dataclass
@@ -56,6 +58,7 @@ def batches(problem: Problem, n_models: int, bytes_per_model: float) -> list[sli
     """Cut a batch of models so that each part keeps to the memory limit."""
     source = problem.projector.source
     limit = max(MIN_BATCH_BYTES, BATCH_SHARE * np.prod(source.shape) * source.dtype.itemsize)
+    limit *= MANY_TASKS if problem.n_tasks > 1 else 1
     step = max(1, int(limit // bytes_per_model))
     return [slice(i, i + step) for i in range(0, n_models, step)]
 
@@ -147,7 +150,7 @@ def update_mode(
     K, R, p = models.components[mode].shape
     dtype = models.scales.dtype
     solutions, fitted = [], []
-    parts = batches(problem, K, 4 * problem.n_samples * R * p * dtype.itemsize)
+    parts = batches(problem, K, 2 * problem.n_samples * R * p * dtype.itemsize)
     for part in parts:
         # A whole batch goes as it is: the projector knows components it has seen.
         some = models if len(parts) == 1 else models.take(part)
@@ -182,7 +185,7 @@ def simultaneous_sweep(problem: Problem, models: Models, penalty: Penalty) -> tu
     K, R = models.scales.shape
     dtype = models.scales.dtype
     parts, losses = [], []
-    per_model = 4 * problem.n_samples * R * sum(problem.shape) * dtype.itemsize
+    per_model = 2 * problem.n_samples * R * sum(problem.shape) * dtype.itemsize
     for part in batches(problem, K, per_model):
         some, now = models.take(part), penalty.take(part)
         solutions, fitted = [], np.empty(0)
