@@ -62,9 +62,7 @@ def test_every_method_can_be_made_for_a_trial(key):
 @pytest.mark.parametrize(
     ("size", "n_samples", "criterion"), [(10, 10, "cv"), (20, 40, "evidence"), (30, 150, "cv")]
 )
-def test_folds_of_few_samples_for_the_coefficient_make_way_for_evidence(
-    size, n_samples, criterion
-):
+def test_folds_of_few_samples_for_the_coefficient_make_way_for_evidence(size, n_samples, criterion):
     data = Simulation((size, size), n_samples).draw(0)
     assert METHODS["fastr"].make(data).criterion == criterion
 

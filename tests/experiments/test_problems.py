@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
-from sklearn.utils import Bunch
 
 from pyfastr import FasTRClassifier, FasTRClassifierCV
 from pyfastr.experiments.methods import METHODS
@@ -91,52 +90,45 @@ def test_table_3_takes_the_participants_that_are_there(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def scans(monkeypatch):
-    """Stand-ins for the loader and for simulated scans, tiny ones."""
-    rng = np.random.default_rng(0)
-    target = np.repeat(["animals", "tools"], 30)
-    data = rng.normal(size=(60, 4, 3, 2)) + 5
-    data[30:, 0, 0, 0] += 4
-    bunch = Bunch(data=data, target=target)
-    calls = []
-    for name in ("load_cmu2008", "make_cmu2008_like"):
-        monkeypatch.setattr(
-            f"pyfastr.experiments.problems.{name}",
-            lambda *args, name=name, **kwargs: calls.append((name, args, kwargs)) or bunch,
-            raising=False,
-        )
-    return calls
+def recording(contents, tmp_path):
+    """A file of few voxels, in one of which animals and insects stand out."""
+    alive = [trial["cond"] in ("animal", "insect") for trial in contents.trials]
+    contents.values += 5
+    contents.values[alive, 7] += 4
+    return Recording(1, contents.save(tmp_path / "data-science-P1.mat"))
 
 
-def test_scans_are_split_four_to_one_with_equal_shares_of_classes(scans):
-    data = Recording(3).draw(0)
-    assert (len(data.X), len(data.X_test)) == (48, 12)
+def test_scans_are_split_four_to_one_with_equal_shares_of_classes(recording, contents):
+    data = recording.draw(0)
+    assert (data.X.shape, data.X_test.shape) == ((96, 51, 61, 23), (24, 51, 61, 23))
     assert data.y.sum() == data.y_test.sum() == 0
-    np.testing.assert_allclose(data.X.mean(axis=0), 0, atol=1e-9)
-    np.testing.assert_allclose(data.X.std(axis=0), 1)
-    assert not np.allclose(data.X_test.mean(axis=0), 0)
-    assert scans == [("make_cmu2008_like", (), {"random_state": 3})]
+    inside = contents.meta["coordToCol"] > 0
+    np.testing.assert_allclose(data.X[:, inside].mean(axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(data.X[:, inside].std(axis=0), 1, rtol=1e-5)
+    assert not np.allclose(data.X_test[:, inside].mean(axis=0), 0, atol=1e-6)
+    assert not data.X[:, ~inside].any()
 
 
-def test_a_file_is_loaded_where_there_is_one(scans, tmp_path):
-    Recording(3, tmp_path / "file.mat").draw(0)
-    assert scans == [("load_cmu2008", (tmp_path / "file.mat",), {})]
+def test_without_a_file_the_scans_are_simulated_by_the_number_of_the_participant():
+    first, again, other = (Recording(k).draw(0) for k in (3, 3, 4))
+    assert first.X.shape == (96, 51, 61, 23)
+    np.testing.assert_array_equal(first.X, again.X)
+    assert not np.array_equal(first.X, other.X)
 
 
 @pytest.mark.parametrize("key", ["lasso", "eeridge"])
-def test_classes_are_told_apart(scans, key):
-    problem = Recording(1)
-    found = fit_and_score(problem, METHODS[key], problem.draw(0))
+def test_classes_are_told_apart(recording, key):
+    found = fit_and_score(recording, METHODS[key], recording.draw(0))
     assert found["metrics"]["auc"] > 0.8
 
 
-def test_fastr_is_a_classifier_where_there_are_classes(scans):
-    model = METHODS["fastr"].make(Recording(1).draw(0))
+def test_fastr_is_a_classifier_where_there_are_classes(recording):
+    model = METHODS["fastr"].make(recording.draw(0))
     assert isinstance(model, FasTRClassifierCV)
 
 
-def test_a_classifier_is_scored_by_its_decisions(scans):
-    data = Recording(1).draw(0)
-    model = FasTRClassifier(random_state=0).fit(data.X, data.y)
+def test_a_classifier_is_scored_by_its_decisions(recording):
+    data = recording.draw(0)
+    model = FasTRClassifier(n_init=1, random_state=0).fit(data.X, data.y)
     expected = roc_auc_score(data.y_test, model.decision_function(data.X_test))
-    assert Recording(1).score(model, data) == {"auc": expected}
+    assert recording.score(model, data) == {"auc": expected}
