@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-# Hues that stay apart for colour-blind readers; with the markers, enough for ten methods.
-_COLOURS = ("#000000", "#e69f00", "#56b4e9", "#009e73", "#0072b2", "#d55e00", "#cc79a7", "#767676")
+# Ten methods: eight hues that stay apart for colour-blind readers, and two that markers tell apart.
+_COLOURS = (
+    *("#000000", "#e69f00", "#56b4e9", "#009e73", "#0072b2"),
+    *("#d55e00", "#cc79a7", "#767676", "#6a3d9a", "#8c510a"),
+)
 _MARKERS = "osD^vP*Xhd"
 _WIDTH, _HEIGHT = 11.0, 4.8
 _DODGE = 0.05
@@ -40,7 +43,7 @@ def draw_times_by_size(summary: Summary, study: Study) -> "Drawing":
         problems = [problem for problem in study.problems if len(problem.shape) == order]
         _draw_metric(panel, summary, problems, "seconds")
         names = ["×".join(map(str, problem.shape)) for problem in problems]
-        panel.set_xticks(range(len(names)), names)
+        panel.set_xticks(range(len(names)), names, rotation=30, horizontalalignment="right")
         panel.set_title(f"{order} modes")
         panel.set_xlabel("shape of a sample")
     _add_legend(drawing, panels)
