@@ -16,8 +16,17 @@ TINY = ["table1", "--quick", "--max-size", "125", "--methods", "lasso,eeridge"]
 RESULTS_PER_TRIAL = 6
 
 
+# As `python -m pyfastr.cli`; and Ctrl-C is heard, which a suite run in the background ignores and
+# would leave to its children.
+COMMAND = """
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("pyfastr.cli", run_name="__main__", alter_sys=True)
+"""
+
+
 def command(*arguments):
-    return [sys.executable, "-m", "pyfastr.cli", "reproduce", *map(str, arguments)]
+    return [sys.executable, "-c", COMMAND, "reproduce", *map(str, arguments)]
 
 
 def start(*arguments):
