@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
@@ -73,7 +74,14 @@ def map_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[R
     whole blocks side by side do (about 2 x on two cores). A limit set by the user or by joblib
     is kept, because the number of threads is the one BLAS has.
     """
+
+    def quietly(item: Item) -> Result:
+        # BLAS kernels now and then raise the flag of an invalid operation on finite numbers, with
+        # a right result (numpy issue 24067), and matmul warns of it. X has been checked.
+        with np.errstate(invalid="ignore"):
+            return work(item)
+
     with _single_threaded_blas() as n_threads:
         if n_threads < 2 or len(items) < 2 or _in_worker():
-            return [work(item) for item in items]
-        return list(_pool(n_threads).map(work, items))
+            return [quietly(item) for item in items]
+        return list(_pool(n_threads).map(quietly, items))
