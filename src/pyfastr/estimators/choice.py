@@ -23,9 +23,7 @@ from sklearn.utils._metadata_requests import _routing_enabled
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from pyfastr.estimators.classifier import (
-    FasTRClassifier,
-)
+from pyfastr.estimators.classifier import FasTRClassifier
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase
 from pyfastr.estimators.folds import FoldFits, Scoring, Split, fit_folds

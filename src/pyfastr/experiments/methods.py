@@ -1,4 +1,4 @@
-"""The methods that are compared, each choosing its parameters by 5-fold cross-validation."""
+"""The methods that are compared, and how each chooses its parameters."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
