@@ -96,8 +96,9 @@ def _protocol(plan: Plan) -> list[str]:
     how = (
         f"Every number is a mean over {plan.n_trials} trials, in each of which all methods see the "
         f"same samples. Tuning parameters are chosen by {N_FOLDS}-fold cross-validation (FasTR: or "
-        f"by evidence, see Methods), with at most {MAX_ITER} iterations; methods that stop by the relative change of the "
-        f"coefficient, as in the paper, stop at {TOL:g}, others by their own rule. Times are those "
+        f"by evidence, see Methods), with at most {MAX_ITER} iterations; methods that stop by the "
+        f"relative change of the coefficient, as in the paper, stop at {TOL:g}, others by their own "
+        "rule. Times are those "
         "of a fit with all its tuning, in a process of its own that is ended after "
         f"{plan.budget:g} s."
     )
@@ -193,9 +194,7 @@ def _is_simulated(problem: Problem) -> bool:
 def _methods_section(plan: Plan) -> Section:
     """Say what each method chooses from."""
     rows = [[method.title, method.key, method.tuning] for method in plan.methods]
-    table = Table(
-        "What is chosen, and how", ["method", "key", "chosen"], rows, is_prose=True
-    )
+    table = Table("What is chosen, and how", ["method", "key", "chosen"], rows, is_prose=True)
     return Section("methods", "Methods", [], [table])
 
 
