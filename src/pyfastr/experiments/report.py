@@ -97,10 +97,9 @@ def _protocol(plan: Plan) -> list[str]:
         f"Every number is a mean over {plan.n_trials} trials, in each of which all methods see the "
         f"same samples. Tuning parameters are chosen by {N_FOLDS}-fold cross-validation (FasTR: or "
         f"by evidence, see Methods), with at most {MAX_ITER} iterations; methods that stop by the "
-        f"relative change of the coefficient, as in the paper, stop at {TOL:g}, others by their own "
-        "rule. Times are those "
-        "of a fit with all its tuning, in a process of its own that is ended after "
-        f"{plan.budget:g} s."
+        f"relative change of the coefficient, as in the paper, stop at {TOL:g}, others by their "
+        "own rule. Times are those of a fit with all its tuning, in a process of its own that is "
+        f"ended after {plan.budget:g} s."
     )
     cells = (
         "In the tables, “(2/3)” says that two of three trials came to an end and make the mean, "
