@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pyfastr.solver.contraction import (
     Route,
     contract_group,
+    contract_others,
     gather,
     khatri_rao,
     outside,
@@ -93,7 +94,8 @@ class Projector:
             self._keep(components, mode)
         if self._kept is not None:
             return self._from_kept(self._kept, components, mode)
-        return self._pass(components, [route_to(self.shape, mode)])[mode]
+        route = route_to(self.shape, mode, _n_rows(components))
+        return self._pass(components, [route])[mode]
 
     def project_all(self, components: Sequence[Array]) -> list[Array]:
         """Return the projections onto all modes in one pass over X."""
@@ -122,7 +124,7 @@ class Projector:
             c.reshape(-1, c.shape[-1]).astype(self.source.dtype, copy=False) for c in components
         ]
 
-    def _vectors(self, factors: Sequence[Array], group: range) -> Array:
+    def _vectors(self, factors: Sequence[Array], group: Sequence[int]) -> Array:
         """Khatri-Rao product of a group; it carries the scale, so that no product overflows."""
         product = khatri_rao([factors[m] for m in group])
         return product if self.scale == 1 else (product / self.scale).astype(product.dtype)
@@ -136,7 +138,7 @@ class Projector:
         """Contract the mode that is updated last from now on, if that saves a pass."""
         n_modes = len(self.shape)
         farthest = (mode - 1) % n_modes
-        n_rows = components[0].shape[0] * components[0].shape[1]
+        n_rows = _n_rows(components)
         n_entries = n_rows * prod(self.source.shape) // self.shape[farthest]
         too_large = n_entries * self.source.dtype.itemsize > self._kept_bytes
         if n_modes < 3 or n_rows > MAX_KEPT_ROWS or too_large:
@@ -171,8 +173,7 @@ class Projector:
 
     def _empty(self, components: Sequence[Array], mode: int) -> Array:
         """Make room for one projection of every row."""
-        n_rows = components[0].shape[0] * components[0].shape[1]
-        return np.empty((n_rows, self.n_samples, self.shape[mode]), self.source.dtype)
+        return np.empty((_n_rows(components), self.n_samples, self.shape[mode]), self.source.dtype)
 
     def _worth_gathering(self, components: Sequence[Array], mode: int) -> list[Array] | None:
         """Return the entries each component uses, if its zeros let most of X be skipped."""
@@ -184,7 +185,7 @@ class Projector:
     def _gathered(self, components: Sequence[Array], mode: int, support: list[Array]) -> Array:
         """Project from the slices of X that no zero makes needless."""
         factors = [f[:, used] for f, used in zip(self._rows(components), support, strict=True)]
-        route = route_to([len(used) for used in support], mode)
+        route = route_to([len(used) for used in support], mode, _n_rows(components))
         vectors = self._vectors(factors, route.group)
         out = self._empty(components, mode)
 
@@ -208,6 +209,9 @@ def _follow(
 ) -> None:
     """Write one block's projections, in parts whose intermediate stays in cache."""
     others = outside(route.group, range(len(factors)))
+    if len(others) == 1:
+        contract_others(block, vectors, others[0], outs[others[0]])
+        return
     n_rows, n_samples = _part_size(block, route, len(vectors))
     for i in range(0, len(vectors), n_rows):
         rows = slice(i, i + n_rows)
@@ -219,11 +223,14 @@ def _follow(
                 out[rows, samples] = project_own(partial, inner, others.index(mode))
 
 
+def _n_rows(components: Sequence[Array]) -> int:
+    """Models times terms."""
+    return components[0].shape[0] * components[0].shape[1]
+
+
 def _part_size(block: Array, route: Route, n_rows: int) -> tuple[int, int]:
-    """Rows and samples of one product: all of them where it leaves one mode only."""
+    """Rows and samples of one product that leaves several modes."""
     left = outside(route.group, block.shape[1:])
-    if len(left) == 1:
-        return n_rows, len(block)
     room = CACHE_BYTES // (prod(left) * block.itemsize)
     rows = min(n_rows, max(1, room), ENOUGH_ROWS)
     return rows, max(1, room // rows)
