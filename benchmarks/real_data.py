@@ -52,8 +52,8 @@ SETS = (
 )
 N_FOLDS = 5
 TERMS = (1, 2, 4)
-# The defaults of the options that scores depend on.
-SQUARED, ELEMENT = "squared", "element"
+# The defaults of the options that scores depend on. The peers have the logistic loss, too.
+LOGISTIC, ELEMENT = "logistic", "element"
 # From hardly any penalty to hardly anything but the penalty; features are standardised.
 RIDGE_ALPHAS = np.logspace(-3, 7, 21)
 L2_STRENGTHS, L1_STRENGTHS = np.logspace(-7, 2, 19), np.logspace(-2.5, 2, 19)
@@ -96,8 +96,8 @@ def load(name: str, options: argparse.Namespace) -> Tensors:
     with np.load(options.data / f"{name}.npz") as file:
         classify = json.loads(str(file["meta"]))["task"] != "regression"
         groups = file["groups"] if "groups" in file.files else None
-        changes = [name, options.loss if classify else SQUARED, options.per]
-        key = " ".join(word for word in changes if word not in (SQUARED, ELEMENT))
+        changes = [name, options.loss if classify else LOGISTIC, options.per]
+        key = " ".join(word for word in changes if word not in (LOGISTIC, ELEMENT))
         return Tensors(key, file["X"].astype(float), file["y"], groups, classify)
 
 
@@ -310,7 +310,7 @@ def parse() -> argparse.Namespace:
     methods = list(METHODS)
     add("--methods", nargs="+", choices=methods, default=methods, metavar="METHOD")
     add("--seeds", type=int, default=1, help="shuffles of the folds (default: 1)")
-    add("--loss", choices=(SQUARED, "logistic"), default=SQUARED, help="of FasTRClassifierCV")
+    add("--loss", choices=(LOGISTIC, "squared"), default=LOGISTIC, help="of FasTRClassifierCV")
     add("--per", choices=(ELEMENT, "global"), default=ELEMENT, help="of TensorScaler, for all")
     add("--threads", type=int, help="threads of BLAS and of pyfastr (default: all)")
     add("--jsonl", type=Path, help="keep scores here, and do not repeat those that are")

@@ -59,7 +59,7 @@ class FasTRRegressor(RegressorMixin, FasTRBase):
         Largest number of sweeps from the best start.
     tol : float, default=1e-3
         Sweeps end when :math:`\lVert W_{t+1}-W_t\rVert_F \le` `tol` :math:`\lVert W_t\rVert_F`.
-        Changes below 1e-7 are not seen.
+        Changes below 1e-7 are not seen. Those of a refit end at a tenth of it.
     fit_intercept : bool, default=True
         Whether to fit b. Neither X nor y needs to be centred, and X is not copied for it.
     refit_support : bool or "evidence", default=False

@@ -29,7 +29,9 @@ RefitSupport = bool | Literal["evidence"]
 MANY_CANDIDATES, FEW_CANDIDATES = 256, 8
 # Starts of each task of a grid at most: where any data could be fitted there is nothing to find.
 # So many of the last round's are polished at every ridge.
-GRID_BUDGET, BLIND_BUDGET, GRID_CANDIDATES = 128, 32, 4
+GRID_BUDGET, BLIND_BUDGET, GRID_CANDIDATES = 128, 16, 4
+# Refits end at this share of `tol`, as they are what is compared and kept.
+REFIT_TOL = 0.1
 # Models of at least this threshold are also fitted from a sparse start.
 HIGH_THRESHOLD = 0.2
 
@@ -156,7 +158,8 @@ def finish(problem: Problem, starts: Models, penalty: Penalty, settings: Setting
             starts, models = batch.take(better), models.take(better)
             history, converged = history.take(better), converged[better]
         if settings.refit_support is True:
-            models = refit(problem, models, penalty.ridge, settings.max_iter)
+            tol = REFIT_TOL * settings.tol
+            models = refit(problem, models, penalty.ridge, settings.max_iter, tol)
     fitted = fitted_values(problem, models)
     if not history.loss:
         history.loss.append(problem.loss(fitted, models.task))

@@ -15,7 +15,7 @@ from pyfastr.solver.update import Penalty
 
 Array = NDArray[Any]
 
-REFIT_STEPS, REFIT_RIDGE, REFIT_TOL = 25, 1e-9, 1e-5
+REFIT_STEPS, REFIT_RIDGE = 25, 1e-9
 # Sweeps crawl where there are fewer samples than so many times the degrees of freedom, unless a
 # ridge as large as this makes up for them.
 FEW_SAMPLES, ENOUGH_RIDGE = 2.0, 0.01
@@ -35,7 +35,9 @@ N_HOPS, HOPPERS, HOPPER_COPIES = 6, 32, 4
 ENOUGH_HITS = 64
 
 
-def refit(problem: Problem, models: Models, ridge: float | Array, max_iter: int) -> Models:
+def refit(
+    problem: Problem, models: Models, ridge: float | Array, max_iter: int, tol: float
+) -> Models:
     """Fit the non-zero entries of every model anew, without threshold.
 
     Where samples are few for a support joint steps come first, as sweeps alone crawl there.
@@ -48,9 +50,9 @@ def refit(problem: Problem, models: Models, ridge: float | Array, max_iter: int)
     if problem.labels is None and len(crawl):
         now = penalty.take(crawl)
         steps = [Step(now.ridge)] * REFIT_STEPS
-        joint = polish(problem, models.take(crawl), steps, now.masks, REFIT_TOL)
+        joint = polish(problem, models.take(crawl), steps, now.masks, tol)
         models = put(models, crawl, joint.models)
-    return run_sweeps(problem, models, penalty, max_iter=max_iter, tol=REFIT_TOL)[0]
+    return run_sweeps(problem, models, penalty, max_iter=max_iter, tol=tol)[0]
 
 
 @dataclass(frozen=True)

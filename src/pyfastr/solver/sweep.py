@@ -72,7 +72,15 @@ def cache_parts(array: Array) -> list[slice]:
 def features_of(projection: Array, dtype: Any) -> Array:
     """Put the projections ``(K, R, N, p)`` of a model's terms side by side: ``(K, N, R p)``."""
     K, R, N, p = projection.shape
-    return projection.transpose(0, 2, 1, 3).reshape(K, N, R * p).astype(dtype, copy=False)
+    if R == 1:
+        return projection.reshape(K, N, p).astype(dtype, copy=False)
+    features = np.empty((K, N, R, p), dtype)
+
+    def fill(part: slice) -> None:
+        features[part] = projection[part].transpose(0, 2, 1, 3)
+
+    map_threads(fill, cache_parts(projection))
+    return features.reshape(K, N, R * p)
 
 
 def solve_mode(
@@ -88,11 +96,11 @@ def solve_mode(
     Returns the solutions ``(K, R, p)`` and their fitted values ``(K, N)``, intercept and
     covariates left out.
     """
-    if penalty.masks is not None:
-        features = features * penalty.masks[mode].reshape(len(models), 1, -1)
 
     def solve(part: slice) -> tuple[Array, Array]:
         some, now = features[part], penalty.take(part)
+        if now.masks is not None:
+            some = some * now.masks[mode].reshape(len(some), 1, -1)
         g = None if weights is None else weights[part]
         task = models.task[part]
         if problem.labels is None:
@@ -150,7 +158,9 @@ def update_mode(
     K, R, p = models.components[mode].shape
     dtype = models.scales.dtype
     solutions, fitted = [], []
-    parts = batches(problem, K, 2 * problem.n_samples * R * p * dtype.itemsize)
+    # Terms are put side by side, and other types converted, by a copy.
+    n_copies = 1 if R == 1 and dtype == problem.projector.source.dtype else 2
+    parts = batches(problem, K, n_copies * problem.n_samples * R * p * dtype.itemsize)
     for part in parts:
         # A whole batch goes as it is: the projector knows components it has seen.
         some = models if len(parts) == 1 else models.take(part)
