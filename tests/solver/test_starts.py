@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.solver.models import Models, cosines
+from pyfastr.solver.polish import Step, polish
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.starts import anneal, propose, race
 from pyfastr.sources import ArraySource
@@ -115,3 +116,52 @@ def test_a_race_is_the_same_for_the_same_seed():
     )
     assert_array_equal(first.coefficient(), again.coefficient())
     assert not np.array_equal(first.coefficient(), other.coefficient())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("covariates", [False, True])
+def test_a_thinned_problem_is_that_of_its_samples(weighted, covariates):
+    X, y, _, _ = draw((5, 4))
+    rng = np.random.default_rng(0)
+    weights = rng.uniform(0.1, 2, (3, len(y))) if weighted else None
+    Z = rng.normal(size=(len(y), 2)) if covariates else None
+    which = np.array([1, 2, 5, *range(10, 60, 2)])
+
+    def problem_of(rows):
+        g = None if weights is None else weights[:, rows]
+        z = None if Z is None else Z[rows]
+        options = {"fit_intercept": True, "sample_weight": g, "covariates": z}
+        return make_problem(ArraySource(X[rows]), y[rows], x_scale=1.0, **options)
+
+    models = Models.random(4, 1, (5, 4), rng)
+    models.task = np.arange(4) % (3 if weighted else 1)
+    thinned, alone = problem_of(slice(None)).thinned(which), problem_of(which)
+    found, expected = (polish(p, models, [Step(1e-5)] * 60).models for p in (thinned, alone))
+    for k in range(4):
+        task = models.task[k]
+        assert_allclose(
+            found.coefficient(k) * thinned.y_scale[task],
+            expected.coefficient(k) * alone.y_scale[task],
+            rtol=1e-5,
+            atol=1e-8,
+        )
+
+
+@pytest.mark.parametrize(("noise", "thinned"), [(0.01, True), (3.0, False)])
+def test_a_race_looks_at_few_of_many_samples_unless_they_are_noisy(monkeypatch, noise, thinned):
+    X, y, *_ = draw((6, 5), 400, noise=noise)
+    problem = make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=True)
+    sizes = []
+
+    def spy(few, *args, **options):
+        sizes.append(few.n_samples)
+        return anneal(few, *args, **options)
+
+    monkeypatch.setattr("pyfastr.solver.starts.anneal", spy)
+    _, found = race(problem, 8, 1, kind="mixed", ridge=1e-5, rng=np.random.default_rng(0))
+    # Three for each of the 11 degrees of freedom, and all only where the fit leaves much.
+    assert sizes == ([33] if thinned else [33, 400])
+    best = found.models.take(np.argsort(found.objective)[:1])
+    # Either way the result is a solution of all samples.
+    again = polish(problem, best, [Step(1e-5)] * 60).models
+    assert_allclose(best.coefficient(), again.coefficient(), rtol=1e-4, atol=1e-6)

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from pyfastr.sources import ArraySource, RoundedSource, Source, as_source, largest_entry
+from pyfastr.sources import (
+    ArraySource,
+    RoundedSource,
+    Source,
+    ThinnedSource,
+    as_source,
+    largest_entry,
+)
 
 
 @pytest.fixture(name="X")
@@ -116,3 +123,13 @@ def test_a_rounded_source_is_x_in_float32(X):
     found = np.concatenate(blocks_of(rounded))
     assert found.dtype == rounded.dtype == np.float32
     assert_array_equal(found, X.astype(np.float32))
+
+
+@pytest.mark.parametrize("which", [[0], [22], [3, 4, 5], [0, 7, 8, 15, 22], list(range(23))])
+@pytest.mark.parametrize("block_bytes", [1, 500, 1 << 20])
+def test_a_thinned_source_has_the_samples_that_were_asked_for(X, which, block_bytes):
+    thinned = ThinnedSource(ArraySource(X, block_bytes=block_bytes), np.array(which))
+    assert isinstance(thinned, Source)
+    assert thinned.shape == (len(which), *X.shape[1:])
+    assert thinned.dtype == X.dtype
+    assert_array_equal(np.concatenate(blocks_of(thinned)), X[which])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pyfastr.solver.logistic import log_loss, profiled_offset
 from pyfastr.solver.projection import Projector
-from pyfastr.sources import RoundedSource, Source
+from pyfastr.sources import RoundedSource, Source, ThinnedSource
 
 Array = NDArray[Any]
 
@@ -174,6 +174,20 @@ class Problem:
         if source.dtype == np.float32 or not low < self.x_scale < high:
             return self
         return replace(self, projector=Projector(RoundedSource(source), self.x_scale))
+
+    def thinned(self, which: Array) -> "Problem":
+        """Return the same least-squares problems with some of the samples, in ascending order."""
+        weights = None if self.weights is None else self.weights[:, which]
+        roots = np.ones((self.n_tasks, len(which))) if weights is None else np.sqrt(weights)
+        bases = zip(self.nuisance[:, which], roots, strict=True)
+        return replace(
+            self,
+            projector=Projector(ThinnedSource(self.projector.source, which), self.x_scale),
+            response=self.response[:, which],
+            nuisance=np.stack([_orthonormal(C, root) for C, root in bases]),
+            weights=weights,
+            labels=None,
+        )
 
     def weights_of(self, task: Array, weights: Array | None) -> Array | None:
         """Return the weights of models' tasks, times the models' own."""

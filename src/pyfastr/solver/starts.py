@@ -28,6 +28,10 @@ POLISH_HEAT, COOLING_STEPS, FINAL_STEPS = 0.3, 24, 6
 SMALLEST_RIDGE = 1e-9
 # Below this many elements a sample polishing costs as little as annealing: more reach it.
 SMALL_SAMPLE = 1000
+# So many samples for each degree of freedom tell valleys apart where there is little noise: a race
+# leaves out the others if there are so many times as many. Its result holds if no larger share of
+# the response is left unexplained; noise moves the valleys of few samples.
+ENOUGH_SAMPLES, WORTH_THINNING, LITTLE_NOISE = 3.0, 1.5, 0.05
 
 
 def propose(
@@ -185,10 +189,46 @@ def race(
     tasks: Array | None = None,
 ) -> tuple[Models, Polished]:
     """Run one round of starts; return the survivors as the annealing left them, and polished."""
+    few = _enough_samples(problem, n_terms, rng)
+    models, found = _race(few, n_starts, n_terms, kind, ridge, rng, tasks)
+    if few is not problem:
+        found = polish(problem, found.models, [Step(ridge)] * FINAL_STEPS)
+        if not _explained(problem, found):
+            return _race(problem, n_starts, n_terms, kind, ridge, rng, tasks)
+    return models, found
+
+
+def _race(
+    problem: Problem,
+    n_starts: int,
+    n_terms: int,
+    kind: Kind,
+    ridge: float,
+    rng: np.random.Generator,
+    tasks: Array | None,
+) -> tuple[Models, Polished]:
+    """Race on all samples of the problem."""
     keep = _n_survivors(problem, n_starts)
     models = propose(problem, n_starts, n_terms, kind, rng, tasks)
     models = anneal(problem, models, keep=keep, ridge=ridge, rng=rng).astype(float)
     return models, polish(problem, models, polish_schedule(ridge))
+
+
+def _enough_samples(problem: Problem, n_terms: int, rng: np.random.Generator) -> Problem:
+    """Draw one of each few samples where there are many more than a race needs."""
+    needed = ENOUGH_SAMPLES * problem.degrees_of_freedom(n_terms)
+    plenty = np.min(problem.n_effective / needed)
+    if plenty < WORTH_THINNING:
+        return problem
+    edges = np.linspace(0, problem.n_samples, int(problem.n_samples / plenty) + 1).astype(int)
+    return problem.thinned(rng.integers(edges[:-1], edges[1:]))
+
+
+def _explained(problem: Problem, found: Polished) -> bool:
+    """Whether the best model of every task leaves hardly anything unexplained."""
+    tasks = found.models.task
+    best = [found.rss[tasks == task].min() for task in np.unique(tasks)]
+    return max(best) <= LITTLE_NOISE * problem.n_samples
 
 
 def _n_survivors(problem: Problem, n_starts: int) -> int:

@@ -3,5 +3,6 @@
 from pyfastr.sources.base import Source, as_source, largest_entry
 from pyfastr.sources.memory import ArraySource
 from pyfastr.sources.rounded import RoundedSource
+from pyfastr.sources.thinned import ThinnedSource
 
-__all__ = ["ArraySource", "RoundedSource", "Source", "as_source", "largest_entry"]
+__all__ = ["ArraySource", "RoundedSource", "Source", "ThinnedSource", "as_source", "largest_entry"]
