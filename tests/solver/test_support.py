@@ -8,6 +8,8 @@ from pyfastr.datasets import make_tensor_regression
 from pyfastr.solver.models import Models
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.support import hop, refit, thin
+from pyfastr.solver.sweep import run_sweeps
+from pyfastr.solver.update import Penalty
 from pyfastr.sources import ArraySource
 
 CASES = [((9, 8), 60), ((6, 5, 5), 60), ((4, 5, 3, 4), 60)]
@@ -43,6 +45,25 @@ def test_a_refit_is_least_squares_on_the_same_support(naive, shape, n_samples):
         assert_array_equal(component[0, 0] != 0, used)
         P = naive.project(X, found.components, mode)[0, 0][:, used]
         assert_allclose(P.T @ residual, 0, atol=1e-6 * np.linalg.norm(P.T @ problem.response[0]))
+
+
+def test_a_refit_has_the_ridge_of_as_many_parameters():
+    rng = np.random.default_rng(0)
+    X, used, ridge = rng.normal(size=(80, 8, 8)), np.array([1, 2, 5, 6]), 0.5
+    y = X[:, 1, 2] - X[:, 5, 6] + rng.normal(size=80)
+    small = X[:, used][:, :, used].copy()
+    problem, alone = (
+        make_problem(ArraySource(A), y, x_scale=1.0, fit_intercept=True) for A in (X, small)
+    )
+    start = Models.random(1, 1, (4, 4), rng)
+    wide = [np.zeros((1, 1, 8)) for _ in range(2)]
+    for component, own in zip(wide, start.components, strict=True):
+        component[..., used] = own
+    found = refit(problem, Models(wide, start.scales), ridge, 200, tol=1e-7)
+    # 7 of 15 parameters are left, and 4 of the 8 entries that a ridge is relative to.
+    own = Penalty(ridge * 7 / 15 * 4 / 8)
+    expected = run_sweeps(alone, start, own, max_iter=200, tol=1e-7)[0]
+    assert_allclose(found.coefficient()[np.ix_(used, used)], expected.coefficient(), rtol=1e-5)
 
 
 @pytest.mark.parametrize(("shape", "n_samples"), CASES)

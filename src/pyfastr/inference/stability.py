@@ -70,7 +70,7 @@ class StabilityResult:
         panels = mode_axes(axes, len(self.frequencies), "selection frequency")
         for panel, frequency in zip(panels, self.frequencies, strict=True):
             panel.bar(np.arange(len(frequency)), frequency)
-            panel.set_ylim(0, 1)
+            panel.set_ylim(0, 1.03)
             panel.set_xlabel("entry")
         return panels
 

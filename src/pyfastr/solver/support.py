@@ -40,13 +40,17 @@ def refit(
 ) -> Models:
     """Fit the non-zero entries of every model anew, without threshold.
 
-    Where samples are few for a support joint steps come first, as sweeps alone crawl there.
+    Fewer parameters need less of a ridge, so it shrinks with their number: a support of few
+    entries is found with a ridge that would bias them. Where samples are few for a support joint
+    steps come first, as sweeps alone crawl there.
     """
     masks = [c != 0 for c in models.components]
-    penalty = Penalty(ridge, 0.0, masks)
-    n_free = _n_free(masks) + problem.n_nuisance[models.task]
-    few = problem.n_effective[models.task] < FEW_SAMPLES * n_free
-    crawl = np.flatnonzero(few & (np.broadcast_to(ridge, len(models)) < ENOUGH_RIDGE))
+    n_free = _n_free(masks)
+    ridges = np.broadcast_to(ridge, len(models)) * n_free / _n_free([m | True for m in masks])
+    penalty = Penalty(ridges, 0.0, masks)
+    n_fitted = n_free + problem.n_nuisance[models.task]
+    few = problem.n_effective[models.task] < FEW_SAMPLES * n_fitted
+    crawl = np.flatnonzero(few & (ridges < ENOUGH_RIDGE))
     if problem.labels is None and len(crawl):
         now = penalty.take(crawl)
         steps = [Step(now.ridge)] * REFIT_STEPS
