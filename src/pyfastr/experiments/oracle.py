@@ -1,10 +1,13 @@
 """What could be had at best: least squares that is told the support and starts at the truth."""
 
+from collections.abc import Iterator
 from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pyfastr.sources import ArraySource
 
 Array = NDArray[Any]
 
@@ -54,8 +57,7 @@ class Oracle:
         """
         W = np.asarray(self.coef_true)
         support = [np.flatnonzero(W.any(axis=_all_but(mode, W.ndim))) for mode in range(W.ndim)]
-        X_on = X[np.ix_(np.arange(len(X)), *support)]
-        components = _gauss_newton(X_on, y, _components(W[np.ix_(*support)]))
+        components = _gauss_newton(_OnSupport(X, support), y, _components(W[np.ix_(*support)]))
         self.coef_ = np.zeros_like(W)
         self.coef_[np.ix_(*support)] = reduce(np.multiply.outer, components)
         self.intercept_ = float(np.mean(y - _predict(X, self.coef_)))
@@ -77,10 +79,34 @@ class Oracle:
 
 def _predict(X: Array, coef: Array) -> Array:
     """Contract every sample with the coefficient."""
-    return X.reshape(len(X), -1) @ coef.ravel()
+    source = ArraySource(X)
+    return np.concatenate(
+        [
+            source.read(rows).reshape(rows.stop - rows.start, -1) @ coef.ravel()
+            for rows in source.slices
+        ]
+    )
 
 
-def _gauss_newton(X: Array, y: Array, components: list[Array]) -> list[Array]:
+class _OnSupport:
+    """Samples without the entries that are known to be zero, gathered block by block."""
+
+    def __init__(self, X: Array, support: list[Array]) -> None:
+        self._source, self._support = ArraySource(X), support
+
+    def project(self, components: list[Array]) -> list[Array]:
+        """Contract every mode but one, for each mode."""
+        modes = range(len(components))
+        parts = [[_project(block, components, mode) for mode in modes] for block in self._blocks()]
+        return [np.concatenate(own) for own in zip(*parts, strict=True)]
+
+    def _blocks(self) -> Iterator[Array]:
+        for rows in self._source.slices:
+            block = self._source.read(rows)
+            yield block[np.ix_(np.arange(len(block)), *self._support)]
+
+
+def _gauss_newton(X: _OnSupport, y: Array, components: list[Array]) -> list[Array]:
     """Improve the components until the residuals stand still."""
     residual, jacobian = _linearise(X, y, components)
     for _ in range(_MAX_STEPS):
@@ -114,9 +140,9 @@ def _interleaved(units: list[Array]) -> list[Any]:
     return [item for mode, u in enumerate(units) for item in (u, [mode])]
 
 
-def _linearise(X: Array, y: Array, components: list[Array]) -> tuple[Array, Array]:
+def _linearise(X: _OnSupport, y: Array, components: list[Array]) -> tuple[Array, Array]:
     """Residuals at the best intercept, and the Jacobian in components and intercept."""
-    projections = [_project(X, components, mode) for mode in range(len(components))]
+    projections = X.project(components)
     residual = y - projections[0] @ components[0]
     jacobian = np.hstack([*projections, np.ones((len(y), 1))])
     return residual - residual.mean(), jacobian
@@ -132,7 +158,7 @@ def _project(X: Array, components: list[Array], mode: int) -> Array:
 
 
 def _halve_until_better(
-    X: Array, y: Array, components: list[Array], step: Array, residual: Array
+    X: _OnSupport, y: Array, components: list[Array], step: Array, residual: Array
 ) -> tuple[list[Array], Array, Array] | None:
     """Take the longest of the steps 1, 1/2, 1/4, ... that lowers the residuals."""
     cuts = np.cumsum([len(w) for w in components])[:-1]
