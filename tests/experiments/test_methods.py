@@ -12,6 +12,7 @@ from pyfastr.baselines import (
     remurs_path,
     sturm_path,
 )
+from pyfastr.datasets import make_tensor_regression
 from pyfastr.experiments.isolation import run_isolated
 from pyfastr.experiments.methods import METHODS, known_methods
 from pyfastr.experiments.oracle import Oracle
@@ -72,6 +73,14 @@ def test_unknown_methods_are_told_the_known_ones():
         known_methods(["lasso", "foo"])
     with pytest.raises(ValueError, match="methods has no method; expected some of fastr"):
         known_methods([])
+
+
+def test_the_oracle_of_float32_is_that_of_float64():
+    X, y, W = make_tensor_regression(120, (6, 5, 4), coef=True, random_state=0)
+    double, single = (Oracle(W.astype(t)).fit(X.astype(t), y) for t in (float, np.float32))
+    # Not the truth it begins at, from which noise leads away.
+    assert np.linalg.norm(double.coef_ - W) > 1e-3 * np.linalg.norm(W)
+    np.testing.assert_allclose(single.coef_, double.coef_, atol=1e-5)
 
 
 def test_the_oracle_is_least_squares_where_that_is_linear():

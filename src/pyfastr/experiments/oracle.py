@@ -55,7 +55,8 @@ class Oracle:
         Oracle
             The fitted estimator itself.
         """
-        W = np.asarray(self.coef_true)
+        # In float32 the directions that leave W as it is would not be told from others.
+        W = np.asarray(self.coef_true, dtype=float)
         support = [np.flatnonzero(W.any(axis=_all_but(mode, W.ndim))) for mode in range(W.ndim)]
         components = _gauss_newton(_OnSupport(X, support), y, _components(W[np.ix_(*support)]))
         self.coef_ = np.zeros_like(W)

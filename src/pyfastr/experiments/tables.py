@@ -171,7 +171,9 @@ def _verdict(problem: Simulation, error: float | None, lowest: float | None) -> 
         return "not to be judged: N too small"
     if error is None:
         return "without a result"
-    if lowest is None or error <= lowest:
+    if lowest is None:
+        return "alone"
+    if error <= lowest:
         return "lowest"
     return "within 5 % of the lowest" if error <= _AS_GOOD * lowest else "higher"
 
