@@ -165,3 +165,26 @@ def test_a_race_looks_at_few_of_many_samples_unless_they_are_noisy(monkeypatch, 
     # Either way the result is a solution of all samples.
     again = polish(problem, best, [Step(1e-5)] * 60).models
     assert_allclose(best.coefficient(), again.coefficient(), rtol=1e-4, atol=1e-6)
+
+
+def test_samples_that_a_fold_holds_out_do_not_decide_how_it_is_raced():
+    X, y, *_ = draw((6, 5), 400, noise=0.01)
+    weights = np.ones((2, 400))
+    weights[0, :100] = weights[1, 300:] = 0
+    noisy = y.copy()
+    noisy[:100] = np.random.default_rng(0).normal(scale=5, size=100)
+    found = []
+    for response in (y, noisy):
+        problem = make_problem(
+            ArraySource(X), response, x_scale=1.0, fit_intercept=True, sample_weight=weights
+        )
+        rng = np.random.default_rng(0)
+        found.append(race(problem, 8, 1, kind="mixed", ridge=1e-5, rng=rng)[1])
+    (before, after), (clear, hidden) = (
+        [f.take(np.flatnonzero(f.models.task == task)) for f in found] for task in (0, 1)
+    )
+    assert_array_equal(before.models.coefficient(), after.models.coefficient())
+    assert_array_equal(before.rss, after.rss)
+    # The fold that trains on them is raced again.
+    assert clear.rss.min() < 0.01 * hidden.rss.min()
+    assert len(clear.rss) == len(hidden.rss)

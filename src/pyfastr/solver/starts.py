@@ -189,29 +189,28 @@ def race(
     tasks: Array | None = None,
 ) -> tuple[Models, Polished]:
     """Run one round of starts; return the survivors as the annealing left them, and polished."""
+
+    def on(some: Problem, tasks: Array | None) -> tuple[Models, Polished]:
+        keep = _n_survivors(some, n_starts)
+        models = propose(some, n_starts, n_terms, kind, rng, tasks)
+        models = anneal(some, models, keep=keep, ridge=ridge, rng=rng).astype(float)
+        return models, polish(some, models, polish_schedule(ridge))
+
     few = _enough_samples(problem, n_terms, rng)
-    models, found = _race(few, n_starts, n_terms, kind, ridge, rng, tasks)
-    if few is not problem:
-        found = polish(problem, found.models, [Step(ridge)] * FINAL_STEPS)
-        if not _explained(problem, found):
-            return _race(problem, n_starts, n_terms, kind, ridge, rng, tasks)
-    return models, found
-
-
-def _race(
-    problem: Problem,
-    n_starts: int,
-    n_terms: int,
-    kind: Kind,
-    ridge: float,
-    rng: np.random.Generator,
-    tasks: Array | None,
-) -> tuple[Models, Polished]:
-    """Race on all samples of the problem."""
-    keep = _n_survivors(problem, n_starts)
-    models = propose(problem, n_starts, n_terms, kind, rng, tasks)
-    models = anneal(problem, models, keep=keep, ridge=ridge, rng=rng).astype(float)
-    return models, polish(problem, models, polish_schedule(ridge))
+    models, found = on(few, tasks)
+    if few is problem:
+        return models, found
+    found = polish(problem, found.models, [Step(ridge)] * FINAL_STEPS)
+    noisy = _unexplained(problem, found)
+    if not len(noisy):
+        return models, found
+    # Each task for itself: the samples one fold holds out must not decide how it is searched.
+    settled = np.flatnonzero(~np.isin(models.task, noisy))
+    more, again = on(problem, noisy)
+    return (
+        Models.concatenate([models.take(settled), more]),
+        Polished.concatenate([found.take(settled), again]),
+    )
 
 
 def _enough_samples(problem: Problem, n_terms: int, rng: np.random.Generator) -> Problem:
@@ -224,11 +223,11 @@ def _enough_samples(problem: Problem, n_terms: int, rng: np.random.Generator) ->
     return problem.thinned(rng.integers(edges[:-1], edges[1:]))
 
 
-def _explained(problem: Problem, found: Polished) -> bool:
-    """Whether the best model of every task leaves hardly anything unexplained."""
-    tasks = found.models.task
-    best = [found.rss[tasks == task].min() for task in np.unique(tasks)]
-    return max(best) <= LITTLE_NOISE * problem.n_samples
+def _unexplained(problem: Problem, found: Polished) -> Array:
+    """Tasks whose best model leaves more than a little unexplained."""
+    tasks = np.unique(found.models.task)
+    best = np.array([found.rss[found.models.task == task].min() for task in tasks])
+    return tasks[best > LITTLE_NOISE * problem.n_samples]
 
 
 def _n_survivors(problem: Problem, n_starts: int) -> int:

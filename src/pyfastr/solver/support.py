@@ -46,7 +46,8 @@ def refit(
     """
     masks = [c != 0 for c in models.components]
     n_free = _n_free(masks)
-    ridges = np.broadcast_to(ridge, len(models)) * n_free / _n_free([m | True for m in masks])
+    share = n_free / _n_free([np.ones_like(m) for m in masks])
+    ridges = np.broadcast_to(ridge, len(models)) * share
     penalty = Penalty(ridges, 0.0, masks)
     n_fitted = n_free + problem.n_nuisance[models.task]
     few = problem.n_effective[models.task] < FEW_SAMPLES * n_fitted
