@@ -35,7 +35,8 @@ Array = NDArray[Any]
 THRESHOLDS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.06, 0.1, 0.2, 0.35, 0.55)
 RIDGES = (1e-5, 0.01, 0.1, 1.0, 10.0)
 # Most models of a grid stand still after a few sweeps; those that never do are scored as they are.
-FOLD_SWEEPS = 15
+# With fewer samples than free parameters hardly any does.
+FOLD_SWEEPS, BLIND_SWEEPS = 15, 10
 # A threshold that falls short of the best by less than this many standard errors is as good; the
 # highest of them is chosen, as false entries in a support cost hardly any score.
 CHANCE = 0.5
@@ -141,7 +142,8 @@ class FasTRSelection(BaseEstimator):
         fits, scores, times = [], [], []
         for terms in n_terms:
             began = time.perf_counter()
-            twin = self._twin(0.0, min(ridges), terms, max_iter=min(self.max_iter, FOLD_SWEEPS))
+            n_sweeps = min(self.max_iter, _n_sweeps(data, splits, terms))
+            twin = self._twin(0.0, min(ridges), terms, max_iter=n_sweeps)
             settings = twin._settings(data.source.shape)
             fits.append(fit_folds(data, splits, ridges, thresholds, settings, rng))
             fitted = time.perf_counter()
@@ -259,6 +261,13 @@ def _checked_grid(
         if not isinstance(value, kind) or not least <= float(value) < bound:
             raise ValueError(f"{name} has {value!r}; expected {what} in [{least}, {bound}).")
     return [float(value) for value in grid]
+
+
+def _n_sweeps(data: Data, splits: list[Split], n_terms: int) -> int:
+    """Return how many sweeps the folds may make."""
+    n_train = max(len(train) for train, _ in splits)
+    blind = n_train <= data.problem.degrees_of_freedom(n_terms).max()
+    return BLIND_SWEEPS if blind else FOLD_SWEEPS
 
 
 def _usable(scores: Array) -> Array:

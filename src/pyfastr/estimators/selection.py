@@ -54,7 +54,7 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
         fold by fold. True chooses the simplest model (fewest terms, then largest threshold, then
         largest ridge) whose score is within one standard error of the best.
     init, n_init, sweep, max_iter, tol, fit_intercept, verbose
-        As in :class:`FasTRRegressor`, for the final fit; the folds make at most 30 sweeps, and
+        As in :class:`FasTRRegressor`, for the final fit; the folds make at most 15 sweeps, and
         with ``n_init="auto"`` at most 128 starts each.
     refit_support : bool, default=True
         Whether supports found by a threshold are fitted anew without it, in folds and at the end.

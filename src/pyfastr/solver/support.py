@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 REFIT_STEPS, REFIT_RIDGE = 25, 1e-9
 # Sweeps crawl where there are fewer samples than so many times the degrees of freedom, unless a
-# ridge as large as this makes up for them.
+# ridge as large as this makes up for them, or there is nothing to be found as anything fits.
 FEW_SAMPLES, ENOUGH_RIDGE = 2.0, 0.01
 # Weights of the sparsity penalty that are tried, and steps taken with each.
 SPARSITIES, SPARSE_STEPS = (0.0, 3e-6, 3e-5, 3e-4), 50
@@ -50,7 +50,8 @@ def refit(
     ridges = np.broadcast_to(ridge, len(models)) * share
     penalty = Penalty(ridges, 0.0, masks)
     n_fitted = n_free + problem.n_nuisance[models.task]
-    few = problem.n_effective[models.task] < FEW_SAMPLES * n_fitted
+    n_samples = problem.n_effective[models.task]
+    few = (n_fitted < n_samples) & (n_samples < FEW_SAMPLES * n_fitted)
     crawl = np.flatnonzero(few & (ridges < ENOUGH_RIDGE))
     if problem.labels is None and len(crawl):
         now = penalty.take(crawl)
