@@ -304,6 +304,18 @@ def test_folds_without_a_class_are_left_out_or_refused():
         FasTRClassifierCV(**GRID, cv=[(np.arange(3, 30), np.arange(3))]).fit(X, labels)
 
 
+@pytest.mark.filterwarnings("ignore:No model predicts:UserWarning")
+@pytest.mark.parametrize(("n_samples", "least"), [(13, 0.01), (14, 1e-5)])
+def test_folds_that_can_fit_anything_are_not_offered_to_do_so(n_samples, least):
+    # There are 11 free parameters, and folds train on at most 11 or 12 samples.
+    X, y = draw(n_samples, shape=(6, 5))
+    cv = KFold(5)
+    model = FasTRRegressorCV([0.0], cv=cv, n_init=2, random_state=0).fit(X, y)
+    assert min(model.cv_results_["param_ridge"]) == least
+    asked = FasTRRegressorCV([0.0], [1e-5], cv=cv, n_init=2, random_state=0).fit(X, y)
+    assert asked.ridge_ == 1e-5
+
+
 def test_folds_too_small_to_tell_models_apart_are_warned_of():
     X, y = make_tensor_regression(20, (12, 12), random_state=0)
     with pytest.warns(UserWarning, match="folds train on 16 samples, which 24 free parameters"):

@@ -2,12 +2,12 @@
 
 import time
 import warnings
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import (
@@ -27,19 +27,21 @@ from pyfastr.estimators.classifier import FasTRClassifier
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase
 from pyfastr.estimators.folds import FoldFits, Scoring, Split, fit_folds
+from pyfastr.estimators.ranking import Point, choose, cv_results, usable_scores
 from pyfastr.estimators.validation import as_generator
+from pyfastr.solver.solve import Settings
 
 Array = NDArray[Any]
 
 # Both are relative, so they serve every data set: from exact data to labels that are mostly noise.
 THRESHOLDS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.06, 0.1, 0.2, 0.35, 0.55)
 RIDGES = (1e-5, 0.01, 0.1, 1.0, 10.0)
+# Fewer samples than free parameters are fitted exactly by a ridge of next to nothing: in scores of
+# few samples it wins by chance if at all.
+BLIND_RIDGES = (0.01, 0.1, 0.3, 1.0, 10.0)
 # Most models of a grid stand still after a few sweeps; those that never do are scored as they are.
 # With fewer samples than free parameters hardly any does.
 FOLD_SWEEPS, BLIND_SWEEPS = 15, 10
-# A threshold that falls short of the best by less than this many standard errors is as good; the
-# highest of them is chosen, as false entries in a support cost hardly any score.
-CHANCE = 0.5
 # What the best estimator's own parameters and those of its twin have in common.
 SHARED = ("init", "n_init", "sweep", "max_iter", "tol", "fit_intercept", "refit_support", "verbose")
 FITTED = ("factors_", "scales_", "intercept_", "n_iter_", "converged_", "history_", "starts_")
@@ -67,13 +69,12 @@ class FasTRSelection(BaseEstimator):
         self, data: Data, X: Any, y: Any, fit_params: dict[str, Any], groups: dict[str, Any]
     ) -> None:
         """Choose, refit on all data, and take over what the refit found."""
-        thresholds, ridges, n_terms = self._grids()
         if self.criterion == "evidence":
+            _, ridges, n_terms = self._grids(data)
             self._choose_by_evidence(X, y, fit_params, ridges, n_terms)
         else:
             scoring = self._scoring(data, X, y)
-            splits = self._splits(data, y, groups)
-            self._choose_by_folds(data, scoring, splits, thresholds, ridges, n_terms)
+            self._choose_by_folds(data, scoring, self._splits(data, y, groups))
             self.best_estimator_ = self._twin(self.threshold_, self.ridge_, self.n_terms_)
             self.best_estimator_.fit(X, y, **fit_params)
         for name in FITTED:
@@ -88,16 +89,29 @@ class FasTRSelection(BaseEstimator):
         """The coefficient of the best estimator."""
         return self.best_estimator_.coef_
 
-    def _grids(self) -> tuple[list[float], list[float], list[int]]:
+    def _grids(
+        self, data: Data, splits: Sequence[Split] = ()
+    ) -> tuple[list[float], list[float], list[int]]:
         """Return the grids as lists of numbers, checked."""
         thresholds = THRESHOLDS if isinstance(self.thresholds, str) else self.thresholds
-        ridges = RIDGES if isinstance(self.ridges, str) else self.ridges
         terms = [self.n_terms] if isinstance(self.n_terms, Integral) else self.n_terms
+        n_terms = [int(n) for n in _checked_grid("n_terms", terms, 1, np.inf, whole=True)]
+        auto = BLIND_RIDGES if _are_blind(data, splits, min(n_terms)) else RIDGES
+        ridges = auto if isinstance(self.ridges, str) else self.ridges
         return (
             _checked_grid("thresholds", thresholds, 0, 1),
             _checked_grid("ridges", ridges, 0, np.inf),
-            [int(n) for n in _checked_grid("n_terms", terms, 1, np.inf, whole=True)],
+            n_terms,
         )
+
+    def _fold_settings(
+        self, data: Data, splits: Sequence[Split], ridge: float, n_terms: int
+    ) -> Settings:
+        """Return what is asked of the solver in folds, for the least ridge of a grid."""
+        n_sweeps = BLIND_SWEEPS if _are_blind(data, splits, n_terms) else FOLD_SWEEPS
+        twin = self._twin(0.0, ridge, n_terms, max_iter=min(self.max_iter, n_sweeps))
+        settings: Settings = twin._settings(data.source.shape)
+        return settings
 
     def _twin(self, threshold: float, ridge: float, n_terms: int, **changes: Any) -> Any:
         """Return an estimator with these parameters and the user's others."""
@@ -128,23 +142,14 @@ class FasTRSelection(BaseEstimator):
                 )
         return [(np.asarray(train), np.asarray(test)) for train, test in splits]
 
-    def _choose_by_folds(
-        self,
-        data: Data,
-        scoring: Scoring,
-        splits: list[Split],
-        thresholds: list[float],
-        ridges: list[float],
-        n_terms: list[int],
-    ) -> None:
+    def _choose_by_folds(self, data: Data, scoring: Scoring, splits: list[Split]) -> None:
         """Fit and score the grid, a number of terms at a time, and choose."""
+        thresholds, ridges, n_terms = self._grids(data, splits)
         rng = as_generator(self.random_state)
         fits, scores, times = [], [], []
         for terms in n_terms:
             began = time.perf_counter()
-            n_sweeps = min(self.max_iter, _n_sweeps(data, splits, terms))
-            twin = self._twin(0.0, min(ridges), terms, max_iter=n_sweeps)
-            settings = twin._settings(data.source.shape)
+            settings = self._fold_settings(data, splits, min(ridges), terms)
             fits.append(fit_folds(data, splits, ridges, thresholds, settings, rng))
             fitted = time.perf_counter()
             scores.append(scoring.scores(fits[-1], splits))
@@ -152,8 +157,8 @@ class FasTRSelection(BaseEstimator):
             self._tell(f"{terms} term(s): {len(fits[-1].models)} models in {times[-1][0]:.1f} s")
         points = [(n, r, t) for n in n_terms for r in ridges for t in thresholds]
         all_scores = np.concatenate(scores, axis=1)
-        usable = _usable(all_scores)
-        best = _choose(points, usable, one_standard_error=self.one_standard_error)
+        usable = usable_scores(all_scores)
+        best = choose(points, usable, one_standard_error=self.one_standard_error)
         each = len(ridges) * len(thresholds)
         if scoring.scorer is None:
             chance = 0.5 if self._is_classifier() else 0.0
@@ -161,7 +166,7 @@ class FasTRSelection(BaseEstimator):
         self._keep_decisions(fits[best // each], best % each, each, splits)
         shape = (len(n_terms), len(ridges), len(thresholds), len(splits))
         self.scores_path_ = all_scores.T.reshape(shape)
-        self.cv_results_ = _cv_results(points, all_scores, times)
+        self.cv_results_ = cv_results(points, all_scores, times)
         self._set_choice(points[best], float(np.mean(usable[:, best])), best)
 
     def _choose_by_evidence(
@@ -180,10 +185,10 @@ class FasTRSelection(BaseEstimator):
         best = int(np.argmax(scores[0]))
         self.best_estimator_ = models[best]
         self.scores_path_ = scores.T.reshape(len(n_terms), 1, 1, 1)
-        self.cv_results_ = _cv_results(points, scores, times)
+        self.cv_results_ = cv_results(points, scores, times)
         self._set_choice(points[best], float(scores[0, best]), best)
 
-    def _set_choice(self, point: tuple[int, float, float], score: float, index: int) -> None:
+    def _set_choice(self, point: Point, score: float, index: int) -> None:
         self.n_terms_, self.ridge_, self.threshold_ = point
         self.best_score_, self.best_index_ = score, index
         self.best_params_ = self.cv_results_["params"][index]
@@ -263,24 +268,10 @@ def _checked_grid(
     return [float(value) for value in grid]
 
 
-def _n_sweeps(data: Data, splits: list[Split], n_terms: int) -> int:
-    """Return how many sweeps the folds may make."""
-    n_train = max(len(train) for train, _ in splits)
-    blind = n_train <= data.problem.degrees_of_freedom(n_terms).max()
-    return BLIND_SWEEPS if blind else FOLD_SWEEPS
-
-
-def _usable(scores: Array) -> Array:
-    """Leave out folds in which no model has a score, such as the ROC curve of one class."""
-    scored = np.isfinite(scores).any(axis=1)
-    if not scored.all() and scored.any():
-        warnings.warn(
-            f"Folds {np.flatnonzero(~scored).tolist()} have no finite score and are left out of "
-            "the choice. Use fewer or stratified folds.",
-            UserWarning,
-            stacklevel=6,
-        )
-    return scores[scored] if scored.any() else scores
+def _are_blind(data: Data, splits: Sequence[Split], n_terms: int) -> bool:
+    """Whether the folds train on no more samples than there are free parameters."""
+    n_train = [len(np.unique(train)) for train, _ in splits]
+    return bool(n_train) and max(n_train) <= data.problem.degrees_of_freedom(n_terms).max()
 
 
 def _warn_of_blind_folds(fits: FoldFits, gains: Array) -> None:
@@ -297,75 +288,3 @@ def _warn_of_blind_folds(fits: FoldFits, gains: Array) -> None:
             UserWarning,
             stacklevel=6,
         )
-
-
-def _choose(
-    points: list[tuple[int, float, float]], scores: Array, *, one_standard_error: bool
-) -> int:
-    """Return the index of the simplest point that is as good as the best."""
-    mean = scores.mean(axis=0)
-    finite = np.isfinite(mean)
-    if not finite.any():
-        raise ValueError(
-            "No point of the grid has a finite score in every fold. Check `scoring`, or use "
-            "fewer folds, so that each holds out samples that can be scored."
-        )
-    if not finite.all():
-        warnings.warn(
-            f"One or more of the test scores are non-finite: {mean}", UserWarning, stacklevel=6
-        )
-    best = int(np.argmax(np.where(finite, mean, -np.inf)))
-    if one_standard_error:
-        slack = float(np.std(scores[:, best], ddof=1) / np.sqrt(len(scores)))
-        as_good = finite & (mean >= mean[best] - slack)
-    else:
-        as_good = finite & _hardly_worse(points, scores, best)
-    return int(min(np.flatnonzero(as_good), key=lambda i: _complexity(points[i])))
-
-
-def _hardly_worse(points: list[tuple[int, float, float]], scores: Array, best: int) -> Array:
-    """Tell which thresholds, at the best number of terms and ridge, fall short by chance.
-
-    The folds are the same for all models, so it is the shortfall fold by fold that is compared
-    with its standard error.
-    """
-    shortfall = scores[:, best, None] - scores
-    mean = shortfall.mean(axis=0)
-    error = shortfall.std(axis=0, ddof=min(1, len(scores) - 1)) / np.sqrt(len(scores))
-    alike = np.array([point[:2] == points[best][:2] for point in points])
-    return alike & (mean <= CHANCE * error)
-
-
-def _complexity(point: tuple[int, float, float]) -> tuple[float, float, float]:
-    """Order models from simple to complex."""
-    n_terms, ridge, threshold = point
-    return n_terms, -threshold, -ridge
-
-
-def _cv_results(
-    points: list[tuple[int, float, float]], scores: Array, times: list[tuple[float, float]]
-) -> dict[str, Any]:
-    """Return what GridSearchCV would."""
-    n_folds, n_points = scores.shape
-    usable = scores[np.isfinite(scores).any(axis=1)]
-    seconds = np.repeat(times, n_points // len(times), axis=0) * len(times) / scores.size
-    mean = usable.mean(axis=0)
-    results: dict[str, Any] = {
-        "mean_fit_time": seconds[:, 0],
-        "std_fit_time": np.zeros(n_points),
-        "mean_score_time": seconds[:, 1],
-        "std_score_time": np.zeros(n_points),
-    }
-    params = [{"n_terms": n, "ridge": r, "threshold": t} for n, r, t in points]
-    for name in ("n_terms", "ridge", "threshold"):
-        values = [p[name] for p in params]
-        results[f"param_{name}"] = np.ma.MaskedArray(values, mask=np.zeros(n_points, bool))
-    results["params"] = params
-    for fold in range(n_folds):
-        results[f"split{fold}_test_score"] = scores[fold]
-    results["mean_test_score"] = mean
-    results["std_test_score"] = usable.std(axis=0)
-    # Scores that are no numbers come last, as in GridSearchCV.
-    ranked = np.where(np.isfinite(mean), mean, -np.inf)
-    results["rank_test_score"] = rankdata(-ranked, method="min").astype(np.int32)
-    return results

@@ -36,7 +36,8 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
     thresholds : sequence of float or "auto", default="auto"
         Relative thresholds to choose from; "auto" has ten from 0 to 0.55.
     ridges : sequence of float or "auto", default="auto"
-        Relative ridges; "auto" has five from 1e-5 (hardly any noise) to 10 (mostly noise).
+        Relative ridges; "auto" has five from 1e-5 (hardly any noise) to 10 (mostly noise), or from
+        0.01 where folds train on no more samples than there are free parameters.
     n_terms : int or sequence of int, default=(1,)
         Numbers of unit-rank terms.
     cv : int, splitter or iterable, default=5
@@ -49,10 +50,11 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
         ``refit_support="evidence"``, and chooses support and number of terms by the lowest
         ``(N - dof) log RSS``. It needs neither `thresholds`, nor any but the least of `ridges`.
     one_standard_error : bool, default=False
-        By default the choice is the best score's number of terms and ridge, and the highest
-        threshold that falls short of it by less than half the standard error of the difference
-        fold by fold. True chooses the simplest model (fewest terms, then largest threshold, then
-        largest ridge) whose score is within one standard error of the best.
+        By default more terms are chosen only if they gain more than a standard error of the
+        difference fold by fold; then the best score's ridge, and the highest threshold that falls
+        short of it by less than half such an error. True chooses the simplest model (fewest terms,
+        then largest threshold, then largest ridge) whose score is within one standard error of the
+        best.
     init, n_init, sweep, max_iter, tol, fit_intercept, verbose
         As in :class:`FasTRRegressor`, for the final fit; the folds make at most 15 sweeps, and
         with ``n_init="auto"`` at most 128 starts each.

@@ -11,7 +11,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 
-from pyfastr.estimators.choice import FOLD_SWEEPS, SHARED, FasTRSelection
+from pyfastr.estimators.choice import SHARED, FasTRSelection
 from pyfastr.estimators.classifier import FasTRClassifier
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.folds import FoldFits, Scoring, Split, fit_tasks, training_weights
@@ -171,12 +171,12 @@ class _Response:
 class _Test:
     """What is tested, checked.
 
-    An estimator with parameters of its own is a selection whose grid has one point, `n_sweeps`
-    aside, which is smaller where estimators choose.
+    An estimator with parameters of its own is a selection whose grid has one point, apart from the
+    number of sweeps, which is smaller where estimators choose.
     """
 
     selection: Any
-    n_sweeps: int
+    chooses: bool
     data: Data
     X: Any
     y: Array
@@ -208,7 +208,7 @@ class _Test:
         _set_cross_validation(selection, cv, scoring, y)
         return cls(
             selection,
-            min(own.max_iter, FOLD_SWEEPS) if selection is own else own.max_iter,
+            selection is own,
             data,
             X,
             y,
@@ -247,18 +247,22 @@ class _Test:
             y=np.concatenate([np.tile(r.data.y, (len(r.splits), 1)) for r in responses]),
             weights=np.concatenate([r.training for r in responses]),
         )
-        thresholds, ridges, n_terms = self.selection._grids()
+        splits = responses[0].splits
+        thresholds, ridges, n_terms = self.selection._grids(self.data, splits)
         best = np.full(len(responses), np.nan)
         for terms in n_terms:
-            fits = fit_tasks(tasks, ridges, thresholds, self._settings(min(ridges), terms), rng)
+            settings = self._settings(splits, min(ridges), terms)
+            fits = fit_tasks(tasks, ridges, thresholds, settings, rng)
             parts = _split_fits(fits, [len(r.splits) for r in responses])
             scores = [r.best_score(p) for r, p in zip(responses, parts, strict=True)]
             best = np.fmax(best, scores)
         return best
 
-    def _settings(self, ridge: float, n_terms: int) -> Settings:
-        twin = self.selection._twin(0.0, ridge, n_terms, max_iter=self.n_sweeps)
-        settings: Settings = twin._settings(self.data.source.shape)
+    def _settings(self, splits: list[Split], ridge: float, n_terms: int) -> Settings:
+        if self.chooses:
+            settings: Settings = self.selection._fold_settings(self.data, splits, ridge, n_terms)
+        else:
+            settings = self.selection._twin(0.0, ridge, n_terms)._settings(self.data.source.shape)
         return settings
 
 

@@ -1,0 +1,119 @@
+"""Which point of a grid is chosen by the scores of folds, and the table of all scores."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+Array = NDArray[Any]
+# Number of terms, ridge and threshold.
+Point = tuple[int, float, float]
+
+# A threshold that falls short of the best by less than this many standard errors is as good; the
+# highest of them is chosen, as false entries in a support cost hardly any score.
+CHANCE = 0.5
+# Further terms must gain so many standard errors: with them there is more to choose from by chance.
+WORTH_A_TERM = 1.0
+
+
+def usable_scores(scores: Array) -> Array:
+    """Leave out folds in which no model has a score, such as the ROC curve of one class."""
+    scored = np.isfinite(scores).any(axis=1)
+    if not scored.all() and scored.any():
+        warnings.warn(
+            f"Folds {np.flatnonzero(~scored).tolist()} have no finite score and are left out of "
+            "the choice. Use fewer or stratified folds.",
+            UserWarning,
+            stacklevel=6,
+        )
+    return scores[scored] if scored.any() else scores
+
+
+def choose(points: list[Point], scores: Array, *, one_standard_error: bool) -> int:
+    """Return the index of the simplest point that is as good as the best."""
+    mean = scores.mean(axis=0)
+    finite = np.isfinite(mean)
+    if not finite.any():
+        raise ValueError(
+            "No point of the grid has a finite score in every fold. Check `scoring`, or use "
+            "fewer folds, so that each holds out samples that can be scored."
+        )
+    if not finite.all():
+        warnings.warn(
+            f"One or more of the test scores are non-finite: {mean}", UserWarning, stacklevel=6
+        )
+    ranked = np.where(finite, mean, -np.inf)
+    if one_standard_error:
+        best = int(np.argmax(ranked))
+        _, error = _mean_and_error(scores[:, best])
+        as_good = finite & (mean >= mean[best] - error)
+    else:
+        best = _best_of_enough_terms(points, scores, ranked)
+        as_good = finite & _hardly_worse(points, scores, best)
+    return int(min(np.flatnonzero(as_good), key=lambda i: _complexity(points[i])))
+
+
+def _best_of_enough_terms(points: list[Point], scores: Array, ranked: Array) -> int:
+    """Return the best point, with further terms only if they gain more than chance may."""
+    terms = np.array([point[0] for point in points])
+    bests = [np.argmax(np.where(terms == n, ranked, -np.inf)) for n in np.unique(terms)]
+    best, *others = (int(i) for i in bests if np.isfinite(ranked[i]))
+    for other in others:
+        gain, error = _mean_and_error(scores[:, other] - scores[:, best])
+        if gain > WORTH_A_TERM * error:
+            best = other
+    return best
+
+
+def _hardly_worse(points: list[Point], scores: Array, best: int) -> Array:
+    """Tell which thresholds, at the best number of terms and ridge, fall short by chance."""
+    shortfall, error = _mean_and_error(scores[:, best, None] - scores)
+    alike = np.array([point[:2] == points[best][:2] for point in points])
+    return alike & (shortfall <= CHANCE * error)
+
+
+def _mean_and_error(scores: Array) -> tuple[Array, Array]:
+    """Return the mean over folds and its standard error, of scores or of differences of scores.
+
+    The folds are the same for all models, so what they have in common cancels in a difference.
+    """
+    n_folds = len(scores)
+    error = scores.std(axis=0, ddof=min(1, n_folds - 1)) / np.sqrt(n_folds)
+    return scores.mean(axis=0), error
+
+
+def _complexity(point: Point) -> tuple[float, float, float]:
+    """Order models from simple to complex."""
+    n_terms, ridge, threshold = point
+    return n_terms, -threshold, -ridge
+
+
+def cv_results(
+    points: list[Point], scores: Array, times: list[tuple[float, float]]
+) -> dict[str, Any]:
+    """Return what GridSearchCV would."""
+    n_folds, n_points = scores.shape
+    usable = scores[np.isfinite(scores).any(axis=1)]
+    seconds = np.repeat(times, n_points // len(times), axis=0) * len(times) / scores.size
+    mean = usable.mean(axis=0)
+    results: dict[str, Any] = {
+        "mean_fit_time": seconds[:, 0],
+        "std_fit_time": np.zeros(n_points),
+        "mean_score_time": seconds[:, 1],
+        "std_score_time": np.zeros(n_points),
+    }
+    params = [{"n_terms": n, "ridge": r, "threshold": t} for n, r, t in points]
+    for name in ("n_terms", "ridge", "threshold"):
+        values = [p[name] for p in params]
+        results[f"param_{name}"] = np.ma.MaskedArray(values, mask=np.zeros(n_points, bool))
+    results["params"] = params
+    for fold in range(n_folds):
+        results[f"split{fold}_test_score"] = scores[fold]
+    results["mean_test_score"] = mean
+    results["std_test_score"] = usable.std(axis=0)
+    # Scores that are no numbers come last, as in GridSearchCV.
+    ranked = np.where(np.isfinite(mean), mean, -np.inf)
+    results["rank_test_score"] = rankdata(-ranked, method="min").astype(np.int32)
+    return results
