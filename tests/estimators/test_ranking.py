@@ -30,7 +30,7 @@ def test_terms_without_a_score_are_passed_over():
 def test_the_highest_threshold_is_chosen_of_those_that_fall_short_by_chance():
     points = [(1, ridge, threshold) for ridge in (0.1, 1.0) for threshold in (0.0, 0.1, 0.2)]
     best = np.array([0.9, 0.8, 0.9, 0.8])
-    shaken, lower = best + [0.01, -0.02, 0.02, -0.02], best - 0.01
+    shaken, lower = best + np.array([0.01, -0.02, 0.02, -0.02]), best - 0.01
     # The higher ridge is as good at its highest threshold, but the ridge is that of the best.
     assert choice(points, [best, shaken, lower, lower, lower, shaken]) == 1
 
