@@ -82,7 +82,7 @@ EVIDENCE = (
     ChoiceRow((20, 20), 40, ("fastr_cv", "oracle"), {}, {"criterion": "evidence"}, n_seeds=40),
 )
 NOISY = tuple(
-    ChoiceRow(shape, 300, ("fastr_cv_grid",), {"noise": "signal"})
+    ChoiceRow(shape, 300, ("fastr_cv_grid",), {"noise": "signal"}, n_seeds=MANY_SEEDS)
     for shape in ((15, 15, 15), (30, 30))
 )
 
