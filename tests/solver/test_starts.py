@@ -8,6 +8,7 @@ from pyfastr.datasets import make_tensor_regression
 from pyfastr.solver.models import Models, cosines
 from pyfastr.solver.polish import Step, polish
 from pyfastr.solver.problem import make_problem
+from pyfastr.solver.rounds import search
 from pyfastr.solver.starts import anneal, propose, race
 from pyfastr.sources import ArraySource
 
@@ -165,6 +166,25 @@ def test_a_race_looks_at_few_of_many_samples_unless_they_are_noisy(monkeypatch, 
     # Either way the result is a solution of all samples.
     again = polish(problem, best, [Step(1e-5)] * 60).models
     assert_allclose(best.coefficient(), again.coefficient(), rtol=1e-4, atol=1e-6)
+
+
+def test_only_the_first_round_looks_at_few_samples(monkeypatch):
+    X, y, *_ = draw((6, 5), 400, noise=3.0)
+    problem = make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=True)
+    sizes = []
+
+    def spy(few, *args, **options):
+        sizes.append(few.n_samples)
+        return anneal(few, *args, **options)
+
+    monkeypatch.setattr("pyfastr.solver.starts.anneal", spy)
+    # No gap between solutions, and no number of hits, is enough to end the search.
+    monkeypatch.setattr("pyfastr.solver.rounds.MANY", 10_000)
+    monkeypatch.setattr("pyfastr.solver.rounds.GAP_OF_SEVERAL", np.nan)
+    monkeypatch.setattr("pyfastr.solver.rounds.GAP_OF_ONE", np.nan)
+    rng = np.random.default_rng(0)
+    search(problem, 1, kind="mixed", n_init="auto", ridge=1e-5, rng=rng, budget=32)
+    assert sizes == [33, 400, 400, 400]
 
 
 def test_samples_that_a_fold_holds_out_do_not_decide_how_it_is_raced():

@@ -108,9 +108,17 @@ def search(
         budget = min(budget, BUDGET_OF_LARGE_RIDGE)
     open_tasks = np.arange(problem.n_tasks)
     state = [_Searched() for _ in open_tasks]
-    for size in round_sizes(problem, n_terms, n_init, budget):
+    for number, size in enumerate(round_sizes(problem, n_terms, n_init, budget)):
         survivors, new = race(
-            problem, size, n_terms, kind=kind, ridge=ridge, rng=rng, tasks=open_tasks
+            problem,
+            size,
+            n_terms,
+            kind=kind,
+            ridge=ridge,
+            rng=rng,
+            tasks=open_tasks,
+            # What a round on few samples left open is mostly noise, which these show worse.
+            may_thin=number == 0,
         )
         for t in open_tasks.tolist():
             own = survivors.task == t

@@ -187,8 +187,12 @@ def race(
     ridge: float,
     rng: np.random.Generator,
     tasks: Array | None = None,
+    may_thin: bool = True,
 ) -> tuple[Models, Polished]:
-    """Run one round of starts; return the survivors as the annealing left them, and polished."""
+    """Run one round of starts; return the survivors as the annealing left them, and polished.
+
+    It looks at as many samples as it needs, if it may, or at all.
+    """
 
     def on(some: Problem, tasks: Array | None) -> tuple[Models, Polished]:
         keep = _n_survivors(some, n_starts)
@@ -196,7 +200,7 @@ def race(
         models = anneal(some, models, keep=keep, ridge=ridge, rng=rng).astype(float)
         return models, polish(some, models, polish_schedule(ridge))
 
-    few = _enough_samples(problem, n_terms, rng)
+    few = _enough_samples(problem, n_terms, rng) if may_thin else problem
     models, found = on(few, tasks)
     if few is problem:
         return models, found
