@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import (
     BaseCrossValidator,
@@ -40,7 +41,7 @@ RIDGES = (1e-5, 0.01, 0.1, 1.0, 10.0)
 # few samples it wins by chance if at all.
 BLIND_RIDGES = (0.01, 0.1, 0.3, 1.0, 10.0)
 # Most models of a grid stand still after a few sweeps; those that never do are scored as they are.
-# With fewer samples than free parameters hardly any does.
+# With fewer samples than free parameters hardly any does, and more sweeps are no better.
 FOLD_SWEEPS, BLIND_SWEEPS = 15, 10
 # What the best estimator's own parameters and those of its twin have in common.
 SHARED = ("init", "n_init", "sweep", "max_iter", "tol", "fit_intercept", "refit_support", "verbose")
@@ -75,8 +76,7 @@ class FasTRSelection(BaseEstimator):
         else:
             scoring = self._scoring(data, X, y)
             self._choose_by_folds(data, scoring, self._splits(data, y, groups))
-            self.best_estimator_ = self._twin(self.threshold_, self.ridge_, self.n_terms_)
-            self.best_estimator_.fit(X, y, **fit_params)
+            self._fit_best(data, X, y, fit_params)
         for name in FITTED:
             setattr(self, name, getattr(self.best_estimator_, name))
         if hasattr(self.best_estimator_, "covariate_coef_"):
@@ -96,7 +96,7 @@ class FasTRSelection(BaseEstimator):
         thresholds = THRESHOLDS if isinstance(self.thresholds, str) else self.thresholds
         terms = [self.n_terms] if isinstance(self.n_terms, Integral) else self.n_terms
         n_terms = [int(n) for n in _checked_grid("n_terms", terms, 1, np.inf, whole=True)]
-        auto = BLIND_RIDGES if _are_blind(data, splits, min(n_terms)) else RIDGES
+        auto = BLIND_RIDGES if _is_blind(data, _n_train(splits), min(n_terms)) else RIDGES
         ridges = auto if isinstance(self.ridges, str) else self.ridges
         return (
             _checked_grid("thresholds", thresholds, 0, 1),
@@ -108,10 +108,30 @@ class FasTRSelection(BaseEstimator):
         self, data: Data, splits: Sequence[Split], ridge: float, n_terms: int
     ) -> Settings:
         """Return what is asked of the solver in folds, for the least ridge of a grid."""
-        n_sweeps = BLIND_SWEEPS if _are_blind(data, splits, n_terms) else FOLD_SWEEPS
-        twin = self._twin(0.0, ridge, n_terms, max_iter=min(self.max_iter, n_sweeps))
+        n_sweeps = self._n_sweeps(data, _n_train(splits), n_terms)
+        twin = self._twin(0.0, ridge, n_terms, max_iter=n_sweeps)
         settings: Settings = twin._settings(data.source.shape)
         return settings
+
+    def _n_sweeps(self, data: Data, n_train: float, n_terms: int) -> int:
+        """Return how many sweeps folds make at most; the logistic loss moves less in each."""
+        few = _is_blind(data, n_train, n_terms) and not data.logistic
+        return min(self.max_iter, BLIND_SWEEPS if few else FOLD_SWEEPS)
+
+    def _fit_best(self, data: Data, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
+        """Fit the choice to all data.
+
+        Where these are too few as well, sweeps on end would lead away from what was scored.
+        """
+        choice, n_samples = (self.threshold_, self.ridge_, self.n_terms_), data.source.shape[0]
+        if not _is_blind(data, n_samples, self.n_terms_):
+            self.best_estimator_ = self._twin(*choice).fit(X, y, **fit_params)
+            return
+        n_sweeps = self._n_sweeps(data, n_samples, self.n_terms_)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The sweeps did not converge", ConvergenceWarning)
+            twin = self._twin(*choice, max_iter=n_sweeps)
+            self.best_estimator_ = twin.fit(X, y, **fit_params)
 
     def _twin(self, threshold: float, ridge: float, n_terms: int, **changes: Any) -> Any:
         """Return an estimator with these parameters and the user's others."""
@@ -268,10 +288,14 @@ def _checked_grid(
     return [float(value) for value in grid]
 
 
-def _are_blind(data: Data, splits: Sequence[Split], n_terms: int) -> bool:
-    """Whether the folds train on no more samples than there are free parameters."""
-    n_train = [len(np.unique(train)) for train, _ in splits]
-    return bool(n_train) and max(n_train) <= data.problem.degrees_of_freedom(n_terms).max()
+def _n_train(splits: Sequence[Split]) -> float:
+    """Return how many samples the folds train on at most; no folds hold nothing out."""
+    return max((len(np.unique(train)) for train, _ in splits), default=np.inf)
+
+
+def _is_blind(data: Data, n_train: float, n_terms: int) -> bool:
+    """Whether there are no more samples to train on than free parameters."""
+    return bool(n_train <= data.problem.degrees_of_freedom(n_terms).max())
 
 
 def _warn_of_blind_folds(fits: FoldFits, gains: Array) -> None:
