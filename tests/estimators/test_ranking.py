@@ -5,26 +5,23 @@ import pytest
 
 from pyfastr.estimators.ranking import choose
 
-ONE_TERM, TWO_TERMS = [(1, 0.1, 0.0)], [(2, 0.1, 0.0)]
-
 
 def choice(points, columns, **options):
     options = {"one_standard_error": False} | options
     return choose(points, np.column_stack(columns), **options)
 
 
-def test_further_terms_must_gain_more_than_a_standard_error():
-    one = np.array([0.5, 0.6, 0.7, 0.6])
-    by_chance, in_every_fold = np.array([0.2, -0.2, 0.15, -0.1]), np.full(4, 0.01)
-    assert by_chance.mean() > in_every_fold.mean()
-    assert choice(ONE_TERM + TWO_TERMS, [one, one + by_chance]) == 0
-    assert choice(ONE_TERM + TWO_TERMS, [one, one + in_every_fold]) == 1
-    assert choice(TWO_TERMS + ONE_TERM, [one + by_chance, one]) == 1
+def test_a_lucky_point_does_not_choose_the_number_of_terms():
+    points = [(n, 0.1, t / 10) for n in (2, 1) for t in range(6)]
+    lucky, steady = [0.9, 0.5, 0.5, 0.5, 0.5, 0.0], [0.6, 0.6, 0.7, 0.6, 0.6, 0.0]
+    assert choice(points, [[s, s + 0.1] for s in lucky + steady]) == 8
+    assert choice(points, [[s, s + 0.1] for s in steady + lucky]) == 2
+    assert choice(points, [[s, s + 0.1] for s in steady + steady]) == 8, "of equals the fewest"
 
 
 def test_terms_without_a_score_are_passed_over():
     with pytest.warns(UserWarning, match="non-finite"):
-        assert choice(ONE_TERM + TWO_TERMS, [[np.nan, 0.5], [0.1, 0.2]]) == 1
+        assert choice([(1, 0.1, 0.0), (2, 0.1, 0.0)], [[np.nan, 0.5], [0.1, 0.2]]) == 1
 
 
 def test_the_highest_threshold_is_chosen_of_those_that_fall_short_by_chance():

@@ -14,8 +14,8 @@ Point = tuple[int, float, float]
 # A threshold that falls short of the best by less than this many standard errors is as good; the
 # highest of them is chosen, as false entries in a support cost hardly any score.
 CHANCE = 0.5
-# Further terms must gain so many standard errors: with them there is more to choose from by chance.
-WORTH_A_TERM = 1.0
+# The number of terms is chosen by so many of its best points: one alone may be best by chance.
+N_LEADERS = 5
 
 
 def usable_scores(scores: Array) -> Array:
@@ -50,21 +50,24 @@ def choose(points: list[Point], scores: Array, *, one_standard_error: bool) -> i
         _, error = _mean_and_error(scores[:, best])
         as_good = finite & (mean >= mean[best] - error)
     else:
-        best = _best_of_enough_terms(points, scores, ranked)
+        best = _best_of_best_terms(points, ranked)
         as_good = finite & _hardly_worse(points, scores, best)
     return int(min(np.flatnonzero(as_good), key=lambda i: _complexity(points[i])))
 
 
-def _best_of_enough_terms(points: list[Point], scores: Array, ranked: Array) -> int:
-    """Return the best point, with further terms only if they gain more than chance may."""
+def _best_of_best_terms(points: list[Point], ranked: Array) -> int:
+    """Return the best point of the number of terms whose leading points are the best on average."""
     terms = np.array([point[0] for point in points])
-    bests = [np.argmax(np.where(terms == n, ranked, -np.inf)) for n in np.unique(terms)]
-    best, *others = (int(i) for i in bests if np.isfinite(ranked[i]))
-    for other in others:
-        gain, error = _mean_and_error(scores[:, other] - scores[:, best])
-        if gain > WORTH_A_TERM * error:
-            best = other
-    return best
+    own = {n: np.where(terms == n, ranked, -np.inf) for n in np.unique(terms).tolist()}
+    # Of equals the first has the fewest terms.
+    best = max(own, key=lambda n: _mean_of_leaders(own[n]))
+    return int(np.argmax(own[best]))
+
+
+def _mean_of_leaders(ranked: Array) -> float:
+    leaders = np.sort(ranked)[-N_LEADERS:]
+    leaders = leaders[np.isfinite(leaders)]
+    return float(leaders.mean()) if len(leaders) else -np.inf
 
 
 def _hardly_worse(points: list[Point], scores: Array, best: int) -> Array:

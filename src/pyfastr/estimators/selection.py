@@ -50,11 +50,11 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
         ``refit_support="evidence"``, and chooses support and number of terms by the lowest
         ``(N - dof) log RSS``. It needs neither `thresholds`, nor any but the least of `ridges`.
     one_standard_error : bool, default=False
-        By default more terms are chosen only if they gain more than a standard error of the
-        difference fold by fold; then the best score's ridge, and the highest threshold that falls
-        short of it by less than half such an error. True chooses the simplest model (fewest terms,
-        then largest threshold, then largest ridge) whose score is within one standard error of the
-        best.
+        By default the choice is the number of terms whose five best points have the best mean
+        score, the ridge of the best of them, and the highest threshold that falls short of it by
+        less than half the standard error of the difference fold by fold. True chooses the simplest
+        model (fewest terms, then largest threshold, then largest ridge) whose score is within one
+        standard error of the best.
     init, n_init, sweep, max_iter, tol, fit_intercept, verbose
         As in :class:`FasTRRegressor`, for the final fit; the folds make at most 15 sweeps, and
         with ``n_init="auto"`` at most 128 starts each. With no more samples than free parameters
