@@ -6,7 +6,7 @@ import pytest
 import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import make_scorer, mean_absolute_error, r2_score, roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -19,7 +19,6 @@ from pyfastr import (
     TensorScaler,
 )
 from pyfastr.datasets import make_tensor_regression
-from pyfastr.estimators.choice import BLIND_SWEEPS
 from pyfastr.estimators.folds import auc_scores, r2_scores
 from pyfastr.metrics import coefficient_error, support_precision, support_recall
 from pyfastr.sources import ArraySource
@@ -315,18 +314,6 @@ def test_folds_that_can_fit_anything_are_not_offered_to_do_so(n_samples, least):
     assert min(model.cv_results_["param_ridge"]) == least
     asked = FasTRRegressorCV([0.0], [1e-5], cv=cv, n_init=2, random_state=0).fit(X, y)
     assert asked.ridge_ == 1e-5
-
-
-@pytest.mark.filterwarnings("ignore:No model predicts:UserWarning")
-def test_what_never_converges_is_fitted_as_it_was_scored():
-    X, y = make_tensor_regression(20, (12, 12), noise=5.0, random_state=0)
-    model = FasTRRegressorCV([0.2], [0.01], n_init=2, tol=1e-12, random_state=0).fit(X, y)
-    assert not model.converged_
-    assert model.n_iter_ == model.best_estimator_.max_iter == BLIND_SWEEPS
-    X, y = make_tensor_regression(80, (12, 12), noise=5.0, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="did not converge"):
-        model = FasTRRegressorCV([0.2], [0.01], n_init=2, tol=1e-12, max_iter=2).fit(X, y)
-    assert model.n_iter_ == 2
 
 
 def test_folds_too_small_to_tell_models_apart_are_warned_of():

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import (
     BaseCrossValidator,
@@ -76,7 +75,8 @@ class FasTRSelection(BaseEstimator):
         else:
             scoring = self._scoring(data, X, y)
             self._choose_by_folds(data, scoring, self._splits(data, y, groups))
-            self._fit_best(data, X, y, fit_params)
+            self.best_estimator_ = self._twin(self.threshold_, self.ridge_, self.n_terms_)
+            self.best_estimator_.fit(X, y, **fit_params)
         for name in FITTED:
             setattr(self, name, getattr(self.best_estimator_, name))
         if hasattr(self.best_estimator_, "covariate_coef_"):
@@ -108,30 +108,12 @@ class FasTRSelection(BaseEstimator):
         self, data: Data, splits: Sequence[Split], ridge: float, n_terms: int
     ) -> Settings:
         """Return what is asked of the solver in folds, for the least ridge of a grid."""
-        n_sweeps = self._n_sweeps(data, _n_train(splits), n_terms)
-        twin = self._twin(0.0, ridge, n_terms, max_iter=n_sweeps)
+        blind = _is_blind(data, _n_train(splits), n_terms)
+        # A sweep of the logistic loss gets less far, as its weights follow one sweep behind.
+        n_sweeps = BLIND_SWEEPS if blind and not data.logistic else FOLD_SWEEPS
+        twin = self._twin(0.0, ridge, n_terms, max_iter=min(self.max_iter, n_sweeps))
         settings: Settings = twin._settings(data.source.shape)
         return settings
-
-    def _n_sweeps(self, data: Data, n_train: float, n_terms: int) -> int:
-        """Return how many sweeps folds make at most; the logistic loss moves less in each."""
-        few = _is_blind(data, n_train, n_terms) and not data.logistic
-        return min(self.max_iter, BLIND_SWEEPS if few else FOLD_SWEEPS)
-
-    def _fit_best(self, data: Data, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
-        """Fit the choice to all data.
-
-        Where these are too few as well, sweeps on end would lead away from what was scored.
-        """
-        choice, n_samples = (self.threshold_, self.ridge_, self.n_terms_), data.source.shape[0]
-        if not _is_blind(data, n_samples, self.n_terms_):
-            self.best_estimator_ = self._twin(*choice).fit(X, y, **fit_params)
-            return
-        n_sweeps = self._n_sweeps(data, n_samples, self.n_terms_)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The sweeps did not converge", ConvergenceWarning)
-            twin = self._twin(*choice, max_iter=n_sweeps)
-            self.best_estimator_ = twin.fit(X, y, **fit_params)
 
     def _twin(self, threshold: float, ridge: float, n_terms: int, **changes: Any) -> Any:
         """Return an estimator with these parameters and the user's others."""
