@@ -148,17 +148,23 @@ def test_a_thinned_problem_is_that_of_its_samples(weighted, covariates):
         )
 
 
-@pytest.mark.parametrize(("noise", "thinned"), [(0.01, True), (3.0, False)])
-def test_a_race_looks_at_few_of_many_samples_unless_they_are_noisy(monkeypatch, noise, thinned):
-    X, y, *_ = draw((6, 5), 400, noise=noise)
-    problem = make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=True)
-    sizes = []
+@pytest.fixture
+def sizes(monkeypatch):
+    """Numbers of samples that annealings look at."""
+    seen = []
 
-    def spy(few, *args, **options):
-        sizes.append(few.n_samples)
-        return anneal(few, *args, **options)
+    def spy(problem, *args, **options):
+        seen.append(problem.n_samples)
+        return anneal(problem, *args, **options)
 
     monkeypatch.setattr("pyfastr.solver.starts.anneal", spy)
+    return seen
+
+
+@pytest.mark.parametrize(("noise", "thinned"), [(0.01, True), (3.0, False)])
+def test_a_race_looks_at_few_of_many_samples_unless_they_are_noisy(sizes, noise, thinned):
+    X, y, *_ = draw((6, 5), 400, noise=noise)
+    problem = make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=True)
     _, found = race(problem, 8, 1, kind="mixed", ridge=1e-5, rng=np.random.default_rng(0))
     # Three for each of the 11 degrees of freedom, and all only where the fit leaves much.
     assert sizes == ([33] if thinned else [33, 400])
@@ -168,16 +174,9 @@ def test_a_race_looks_at_few_of_many_samples_unless_they_are_noisy(monkeypatch, 
     assert_allclose(best.coefficient(), again.coefficient(), rtol=1e-4, atol=1e-6)
 
 
-def test_only_the_first_round_looks_at_few_samples(monkeypatch):
+def test_only_the_first_round_looks_at_few_samples(monkeypatch, sizes):
     X, y, *_ = draw((6, 5), 400, noise=3.0)
     problem = make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=True)
-    sizes = []
-
-    def spy(few, *args, **options):
-        sizes.append(few.n_samples)
-        return anneal(few, *args, **options)
-
-    monkeypatch.setattr("pyfastr.solver.starts.anneal", spy)
     # No gap between solutions, and no number of hits, is enough to end the search.
     monkeypatch.setattr("pyfastr.solver.rounds.MANY", 10_000)
     monkeypatch.setattr("pyfastr.solver.rounds.GAP_OF_SEVERAL", np.nan)
