@@ -25,8 +25,12 @@ SHARE_OF_LIMIT = 0.5
 
 
 def cv_fastr(X: Array, y: Array, W: Array) -> Fit:
-    """All folds and grid points in one batch, and the refit."""
-    model = FasTRRegressorCV(cv=N_FOLDS, random_state=0).fit(X, y)
+    """All folds and grid points in one batch, and the refit.
+
+    The ridges are named, as "auto" has others where samples are few, and all methods must have the
+    same.
+    """
+    model = FasTRRegressorCV(ridges=RIDGES, cv=N_FOLDS, random_state=0).fit(X, y)
     chosen = {"threshold": model.threshold_, "ridge": model.ridge_, "score": model.best_score_}
     return model.coef_, chosen
 
@@ -42,7 +46,7 @@ def cv_one_by_one(X: Array, y: Array, W: Array, *, n_fits: int, limit: float) ->
 
 
 def cv_one_by_one_as_folds(X: Array, y: Array, W: Array, *, n_fits: int, limit: float) -> Fit:
-    """The same with the fewer starts and sweeps that the folds of the batch are given."""
+    """The same with the fewer starts and sweeps that folds of enough samples are given."""
 
     def fit(X_train: Array, y_train: Array, threshold: float, ridge: float) -> None:
         fit_grid(X_train, y_train, [ridge], [threshold], max_iter=FOLD_SWEEPS)
