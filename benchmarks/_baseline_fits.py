@@ -34,6 +34,10 @@ PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0)
 STEPS = (0.1, 1.0, 5.0)
 # Where the walk over the grid of Remurs and Sturm begins, and its strides.
 MIDDLE, STRIDES = (6, 6), (2, 1)
+# From here on a walk from the middle takes half an hour: it begins where that of the first data set
+# of 100x100x5 ended, and has short strides only.
+LARGE = 20_000
+REMURS_END, STURM_END = (7, 0), (11, 0)
 
 
 class Candidate(NamedTuple):
@@ -86,15 +90,18 @@ def fit_gltrm_sparse(X: Array, y: Array, fresh: Fresh) -> Iterator[Candidate]:
         yield of_model(GLTRM(penalty=penalty, init=dense.factors_).fit(X, y), penalty=penalty)
 
 
-def walk(path: Callable[..., Any], X: Array, y: Array, fresh: Fresh) -> Iterator[Candidate]:
+def walk(
+    path: Callable[..., Any], known_end: tuple[int, int], X: Array, y: Array, fresh: Fresh
+) -> Iterator[Candidate]:
     """Walk over the authors' grid to the best of its neighbours, in wide strides and then in short.
 
     All 156 points would take hours at the larger sizes.
     """
     alphas, betas = Remurs.param_grid_["alpha"], Remurs.param_grid_["beta"]
     errors: dict[tuple[int, int], float] = {}
-    here = MIDDLE
-    for stride in STRIDES:
+    large = X[0].size >= LARGE
+    here = known_end if large else MIDDLE
+    for stride in STRIDES[1:] if large else STRIDES:
         best = None
         while best != here:
             here = best or here
@@ -175,9 +182,9 @@ def _choose(candidates: Callable[..., Iterable[Candidate]], X: Array, y: Array, 
 BASELINES: Methods = {
     "gltrm": choosing(fit_gltrm),
     "gltrm_sparse": choosing(fit_gltrm_sparse),
-    "remurs_top6": choosing(partial(walk, partial(remurs_path, n_singular=6))),
-    "remurs": choosing(partial(walk, remurs_path)),
-    "sturm": choosing(partial(walk, sturm_path)),
+    "remurs_top6": choosing(partial(walk, partial(remurs_path, n_singular=6), REMURS_END)),
+    "remurs": choosing(partial(walk, remurs_path, REMURS_END)),
+    "sturm": choosing(partial(walk, sturm_path, STURM_END)),
     "surf": choosing(fit_surf),
     "published_tuned": choosing(
         partial(fit_grid, partial(PublishedFasTR, random_state=0), PublishedFasTR.param_grid_)

@@ -9,10 +9,15 @@ from pyfastr.solver.models import Models, cosines
 from pyfastr.solver.polish import Step, polish
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.rounds import search
-from pyfastr.solver.starts import anneal, propose, race
+from pyfastr.solver.starts import LONG_RUN, SPRINT, anneal, propose, race
+from pyfastr.solver.streams import Streams
 from pyfastr.sources import ArraySource
 
 SHAPES = [(6, 5), (5, 4, 3), (4, 3, 2, 3)]
+
+
+def seeded(seed, n_tasks=1):
+    return Streams(np.random.default_rng(seed), n_tasks)
 
 
 class EqualWeights(np.random.Generator):
@@ -38,7 +43,7 @@ def draw(shape, n_samples=60, *, noise=0.1, shift=0.0, **options):
 def test_spectral_starts_are_best_rank_one_fits_of_the_covariance_with_y(shape, weighted, naive):
     weights = np.random.default_rng(1).random(400) if weighted else None
     X, y, _, problem = draw(shape, 400, shift=1.0, sample_weight=weights)
-    starts = propose(problem, 3, 1, "spectral", EqualWeights(0))
+    starts = propose(problem, 3, 1, "spectral", Streams(EqualWeights(0), 1))
     y = (y - np.average(y, weights=weights)) * (1 if weights is None else weights)
     covariance = np.tensordot(y, X - X.mean(axis=0), axes=1)
     for k in range(3):
@@ -51,7 +56,7 @@ def test_spectral_starts_are_best_rank_one_fits_of_the_covariance_with_y(shape, 
 
 def test_spectral_starts_of_matrices_are_singular_vectors():
     X, y, _, problem = draw((6, 5), 400)
-    starts = propose(problem, 2, 1, "spectral", EqualWeights(0))
+    starts = propose(problem, 2, 1, "spectral", Streams(EqualWeights(0), 1))
     U, _, Vt = np.linalg.svd(np.tensordot(y - y.mean(), X, axes=1))
     assert_allclose(np.abs(starts.components[0][:, 0] @ U[:, 0]), 1, atol=1e-8)
     assert_allclose(np.abs(starts.components[1][:, 0] @ Vt[0]), 1, atol=1e-8)
@@ -64,8 +69,8 @@ def test_an_array_added_to_all_samples_moves_no_start(shape, kind, weighted):
     weights = np.random.default_rng(1).integers(0, 3, 60).astype(float) if weighted else None
     shift = 5 * np.random.default_rng(2).normal(size=shape)
     plain, shifted = (
-        propose(draw(shape, shift=s, sample_weight=weights)[-1], 6, 2, kind, rng)
-        for s, rng in ((0.0, np.random.default_rng(3)), (shift, np.random.default_rng(3)))
+        propose(draw(shape, shift=s, sample_weight=weights)[-1], 6, 2, kind, seeded(3))
+        for s in (0.0, shift)
     )
     for one, other in zip(plain.components, shifted.components, strict=True):
         assert_allclose(one, other, atol=1e-8)
@@ -75,7 +80,7 @@ def test_an_array_added_to_all_samples_moves_no_start(shape, kind, weighted):
 @pytest.mark.parametrize("n_terms", [1, 2])
 def test_as_many_starts_as_asked_for_all_different_and_of_unit_length(kind, n_terms):
     *_, problem = draw((5, 4, 3))
-    starts = propose(problem, 7, n_terms, kind, np.random.default_rng(0))
+    starts = propose(problem, 7, n_terms, kind, seeded(0))
     assert starts.scales.shape == (7, n_terms)
     for component in starts.components:
         assert_allclose(np.linalg.norm(component, axis=-1), 1)
@@ -88,7 +93,7 @@ def test_spectral_starts_are_nearer_to_the_truth_than_random_ones(shape):
     _, _, W, problem = draw(shape)
 
     def mean_cosine(kind):
-        starts = propose(problem, 30, 1, kind, np.random.default_rng(0))
+        starts = propose(problem, 30, 1, kind, seeded(0))
         found = np.array([(starts.coefficient(k) * W).sum() for k in range(30)])
         return np.abs(found).mean() / np.linalg.norm(W)
 
@@ -100,7 +105,7 @@ def test_spectral_starts_are_nearer_to_the_truth_than_random_ones(shape):
 def test_annealing_keeps_as_many_as_asked_for_and_finds_the_truth(shape, n_models):
     _, _, W, problem = draw(shape, 80)
     starts = Models.random(n_models, 1, shape, np.random.default_rng(0))
-    found = anneal(problem, starts, keep=3, ridge=1e-5, rng=np.random.default_rng(1))
+    found = anneal(problem, starts, keep=3, ridge=1e-5, streams=seeded(1))
     assert len(found) == 3
     cosine = np.sum(found.coefficient(0) * W) / (
         np.linalg.norm(found.coefficient(0)) * np.linalg.norm(W)
@@ -112,7 +117,7 @@ def test_annealing_keeps_as_many_as_asked_for_and_finds_the_truth(shape, n_model
 def test_a_race_is_the_same_for_the_same_seed():
     *_, problem = draw((5, 4, 3))
     first, again, other = (
-        race(problem, 8, 1, kind="mixed", ridge=1e-5, rng=np.random.default_rng(s))[1].models
+        race(problem, 8, 1, kind="mixed", ridge=1e-5, streams=seeded(s))[1].models
         for s in (0, 0, 1)
     )
     assert_array_equal(first.coefficient(), again.coefficient())
@@ -149,32 +154,43 @@ def test_a_thinned_problem_is_that_of_its_samples(weighted, covariates):
 
 
 @pytest.fixture
-def sizes(monkeypatch):
-    """Numbers of samples that annealings look at."""
+def runs(monkeypatch):
+    """Numbers of samples that annealings look at, and their pace."""
     seen = []
 
-    def spy(problem, *args, **options):
-        seen.append(problem.n_samples)
-        return anneal(problem, *args, **options)
+    def spy(problem, *args, pace, **options):
+        seen.append((problem.n_samples, pace))
+        return anneal(problem, *args, pace=pace, **options)
 
     monkeypatch.setattr("pyfastr.solver.starts.anneal", spy)
     return seen
 
 
-@pytest.mark.parametrize(("noise", "thinned"), [(0.01, True), (3.0, False)])
-def test_a_race_looks_at_few_of_many_samples_unless_they_are_noisy(sizes, noise, thinned):
-    X, y, *_ = draw((6, 5), 400, noise=noise)
+# There are 11 degrees of freedom: twice as many samples make a sprint, and it looks at 2.5 times as
+# many of them at most.
+@pytest.mark.parametrize(
+    ("n_samples", "noise", "expected"),
+    [
+        (400, 0.01, [(27, SPRINT)]),
+        (400, 3.0, [(27, SPRINT), (400, LONG_RUN)]),
+        (30, 0.01, [(30, SPRINT)]),
+        (20, 0.01, [(20, LONG_RUN)]),
+    ],
+)
+def test_a_race_is_a_sprint_where_samples_abound_and_long_where_they_are_noisy(
+    runs, n_samples, noise, expected
+):
+    X, y, *_ = draw((6, 5), n_samples, noise=noise)
     problem = make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=True)
-    _, found = race(problem, 8, 1, kind="mixed", ridge=1e-5, rng=np.random.default_rng(0))
-    # Three for each of the 11 degrees of freedom, and all only where the fit leaves much.
-    assert sizes == ([33] if thinned else [33, 400])
+    _, found = race(problem, 8, 1, kind="mixed", ridge=1e-5, streams=seeded(0))
+    assert runs == expected
     best = found.models.take(np.argsort(found.objective)[:1])
-    # Either way the result is a solution of all samples.
+    # In any case the result is a solution of all samples.
     again = polish(problem, best, [Step(1e-5)] * 60).models
     assert_allclose(best.coefficient(), again.coefficient(), rtol=1e-4, atol=1e-6)
 
 
-def test_only_the_first_round_looks_at_few_samples(monkeypatch, sizes):
+def test_only_the_first_round_begins_with_a_sprint(monkeypatch, runs):
     X, y, *_ = draw((6, 5), 400, noise=3.0)
     problem = make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=True)
     # No gap between solutions, and no number of hits, is enough to end the search.
@@ -183,7 +199,7 @@ def test_only_the_first_round_looks_at_few_samples(monkeypatch, sizes):
     monkeypatch.setattr("pyfastr.solver.rounds.GAP_OF_ONE", np.nan)
     rng = np.random.default_rng(0)
     search(problem, 1, kind="mixed", n_init="auto", ridge=1e-5, rng=rng, budget=32)
-    assert sizes == [33, 400, 400, 400]
+    assert runs == [(27, SPRINT), *[(400, LONG_RUN)] * 3]
 
 
 def test_samples_that_a_fold_holds_out_do_not_decide_how_it_is_raced():
@@ -197,8 +213,7 @@ def test_samples_that_a_fold_holds_out_do_not_decide_how_it_is_raced():
         problem = make_problem(
             ArraySource(X), response, x_scale=1.0, fit_intercept=True, sample_weight=weights
         )
-        rng = np.random.default_rng(0)
-        found.append(race(problem, 8, 1, kind="mixed", ridge=1e-5, rng=rng)[1])
+        found.append(race(problem, 8, 1, kind="mixed", ridge=1e-5, streams=seeded(0, 2))[1])
     (before, after), (clear, hidden) = (
         [f.take(np.flatnonzero(f.models.task == task)) for f in found] for task in (0, 1)
     )

@@ -18,8 +18,9 @@ Array = NDArray[Any]
 # BLAS takes rows of up to this length slowly; so many of them are better multiplied as one.
 NARROW, FOLD = 8, 4
 # From so many rows of components on a copy of the block, with the mode that is left beside the
-# samples, costs less than one wide product gains over two narrow ones (1.2 to 2 x).
-MANY_ROWS = 128
+# samples, costs less than one wide product gains over two whose sums are shorter than this (1.2 to
+# 2 x; with longer sums it costs up to 4 x as much as two).
+MANY_ROWS, SHORT = 128, 100
 
 
 @dataclass(frozen=True)
@@ -37,17 +38,16 @@ def route_to(shape: Sequence[int], mode: int, n_rows: int) -> Route:
     neighbour for the second step, because a product that leaves a narrow mode alone is slow.
     """
     last = len(shape) - 1
-    group: Sequence[int]
     if mode == 0:
         group = range(1, last + 1)
-    elif n_rows >= MANY_ROWS:
-        group = [m for m in range(last + 1) if m != mode]
     elif mode == last:
         group = range(max(1, last - 1))
     elif prod(shape[mode + 1 :]) >= prod(shape[:mode]):
         group = range(mode + 1, last + 1)
     else:
         group = range(mode)
+    if n_rows >= MANY_ROWS and prod(shape[m] for m in group) < SHORT:
+        return Route([m for m in range(last + 1) if m != mode], (mode,))
     return Route(group, (mode,))
 
 

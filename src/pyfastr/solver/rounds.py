@@ -11,6 +11,7 @@ from pyfastr.solver.models import Models, distinct
 from pyfastr.solver.polish import Polished
 from pyfastr.solver.problem import SMALLEST_SHARE, Problem
 from pyfastr.solver.starts import Kind, race
+from pyfastr.solver.streams import Streams
 
 Array = NDArray[Any]
 
@@ -106,6 +107,7 @@ def search(
     """Run rounds of starts until every task's best solution is sure, or was found often enough."""
     if ridge >= LARGE_RIDGE:
         budget = min(budget, BUDGET_OF_LARGE_RIDGE)
+    streams = Streams(rng, problem.n_tasks)
     open_tasks = np.arange(problem.n_tasks)
     state = [_Searched() for _ in open_tasks]
     for number, size in enumerate(round_sizes(problem, n_terms, n_init, budget)):
@@ -115,10 +117,10 @@ def search(
             n_terms,
             kind=kind,
             ridge=ridge,
-            rng=rng,
+            streams=streams,
             tasks=open_tasks,
-            # What a round on few samples left open is mostly noise, which these show worse.
-            may_thin=number == 0,
+            # What a sprint left open is mostly noise, and the next would as well.
+            may_sprint=number == 0,
         )
         for t in open_tasks.tolist():
             own = survivors.task == t

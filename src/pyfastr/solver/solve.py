@@ -104,7 +104,8 @@ def solve(
     else:
         found = _search(problem, settings, rng, report=report)[0]
     penalty = Penalty(settings.ridge, settings.threshold)
-    solution = finish(problem, found.solutions.take(slice(0, 1)), penalty, settings)
+    sure = np.array([found.starts.sure])
+    solution = finish(problem, found.solutions.take(slice(0, 1)), penalty, settings, sure)
     if settings.refit_support != "evidence":
         return Fit(**(vars(solution) | {"starts": found.starts}))
     chosen = _most_evident(problem, found, solution.models, settings.ridge, rng)
@@ -131,20 +132,26 @@ def solve_grid(
 
     The starts of a task serve all its ridges, and the solution of a ridge all thresholds.
     """
-    starts = _grid_starts(problem, ridges, settings, rng, budget)
+    starts, sure = _grid_starts(problem, ridges, settings, rng, budget)
     each = np.repeat(np.arange(len(starts)), len(thresholds))
     ridge = np.tile(np.repeat(ridges, len(thresholds)), problem.n_tasks)
     threshold = np.tile(thresholds, len(starts))
-    return finish(problem, starts.take(each), Penalty(ridge, threshold), settings)
+    return finish(problem, starts.take(each), Penalty(ridge, threshold), settings, sure)
 
 
-def finish(problem: Problem, starts: Models, penalty: Penalty, settings: Settings) -> GridFits:
-    """Sweep from starts to fixed points of the update, and refit their supports if asked to."""
+def finish(
+    problem: Problem, starts: Models, penalty: Penalty, settings: Settings, sure: Array
+) -> GridFits:
+    """Sweep from starts to fixed points of the update, and refit their supports if asked to.
+
+    `sure` says of every task whether its starts are known to be the best solutions.
+    """
     if len(problem.shape) == 1 and problem.labels is None:
         models = _vectors(problem, starts.task, penalty, settings)
         history, converged = History([], [np.zeros(len(models))]), np.ones(len(models), bool)
     else:
-        batch, batch_penalty = _with_sparse_starts(problem, starts, penalty, settings)
+        second = _needs_sparse_start(problem, starts, penalty, settings, sure)
+        batch, batch_penalty = _with_sparse_starts(problem, starts, penalty, second)
         models, history, converged = run_sweeps(
             problem,
             batch,
@@ -153,8 +160,8 @@ def finish(problem: Problem, starts: Models, penalty: Penalty, settings: Setting
             max_iter=settings.max_iter,
             tol=settings.tol,
         )
-        if len(batch) > len(starts):
-            better = _better_of_two(history.last_loss(), penalty.threshold, len(starts))
+        if len(second):
+            better = _better_of_two(history.last_loss(), second, len(starts))
             starts, models = batch.take(better), models.take(better)
             history, converged = history.take(better), converged[better]
         if settings.refit_support is True:
@@ -166,28 +173,31 @@ def finish(problem: Problem, starts: Models, penalty: Penalty, settings: Setting
     return GridFits(models, fitted, history, converged, starts)
 
 
-def _with_sparse_starts(
-    problem: Problem, starts: Models, penalty: Penalty, settings: Settings
-) -> tuple[Models, Penalty]:
-    """Add a sparse start of its own to every model of a high threshold, behind all others."""
-    second = _has_sparse_start(penalty.threshold, len(starts))
-    unit_rank = settings.n_terms == 1 and len(problem.shape) > 1
+def _needs_sparse_start(
+    problem: Problem, starts: Models, penalty: Penalty, settings: Settings, sure: Array
+) -> Array:
+    """Which models of a high threshold may be better off with a sparse start."""
     wanted = settings.sparse_starts and isinstance(settings.init, str)
-    if not (wanted and unit_rank and len(second)):
+    if not wanted or settings.n_terms > 1 or len(problem.shape) == 1:
+        return np.empty(0, int)
+    high = np.broadcast_to(penalty.threshold, len(starts)) >= HIGH_THRESHOLD
+    return np.flatnonzero(high & ~sure[starts.task])
+
+
+def _with_sparse_starts(
+    problem: Problem, starts: Models, penalty: Penalty, second: Array
+) -> tuple[Models, Penalty]:
+    """Add a sparse start of its own to some of the models, behind all others."""
+    if not len(second):
         return starts, penalty
     sparse = sparse_starts(problem).take(starts.task[second])
     rows = np.concatenate([np.arange(len(starts)), second])
     return Models.concatenate([starts, sparse]), penalty.take(rows)
 
 
-def _has_sparse_start(threshold: float | Array, n_models: int) -> Array:
-    return np.flatnonzero(np.broadcast_to(threshold, n_models) >= HIGH_THRESHOLD)
-
-
-def _better_of_two(loss: Array, threshold: float | Array, n_models: int) -> Array:
+def _better_of_two(loss: Array, second: Array, n_models: int) -> Array:
     """Where each model's better version stands: with its first start, or with a sparse one."""
     better = np.arange(n_models)
-    second = _has_sparse_start(threshold, n_models)
     behind = n_models + np.arange(len(second))
     wins = loss[behind] < loss[second]
     better[second[wins]] = behind[wins]
@@ -244,41 +254,43 @@ def _grid_starts(
     settings: Settings,
     rng: np.random.Generator,
     budget: int,
-) -> Models:
-    """Return the best start of every task and ridge."""
+) -> tuple[Models, Array]:
+    """Return the best start of every task and ridge, and which tasks are sure of it."""
     least = replace(settings, ridge=float(min(ridges)))
+    tasks = range(problem.n_tasks)
     if len(problem.shape) == 1:
-        return Models.concatenate(
-            [
-                elementary_ridge(problem.task(t), r, t)
-                for t in range(problem.n_tasks)
-                for r in ridges
-            ]
-        )
+        vectors = [elementary_ridge(problem.task(t), r, t) for t in tasks for r in ridges]
+        return Models.concatenate(vectors), np.ones(len(tasks), bool)
     determined = problem.n_effective > problem.degrees_of_freedom(settings.n_terms)
     limit = budget if determined.any() else min(budget, BLIND_BUDGET)
     found = _search(problem, least, rng, budget=limit)
+    sure = np.array([f.starts.sure for f in found])
     best = [f.solutions.take(slice(0, 1)) for f in found]
     # The search has polished its starts at the least ridge already.
-    settled = len(ridges) == 1 or all(f.starts.sure for f in found)
-    if not isinstance(settings.init, str) or settled:
-        return Models.concatenate([b for b in best for _ in ridges])
-    survivors = [f.survivors.take(slice(0, GRID_CANDIDATES)) for f in found]
-    candidates = Models.concatenate([*best, *survivors] if determined.any() else best)
-    return _best_at_each_ridge(replace(problem, labels=None), candidates, ridges)
+    settled = sure | (len(ridges) == 1 or not isinstance(settings.init, str))
+    at_ridges = {t: [best[t]] * len(ridges) for t in tasks}
+    if not settled.all():
+        survivors = [f.survivors.take(slice(0, GRID_CANDIDATES)) for f in found]
+        several = [*best, *survivors] if determined.any() else best
+        candidates = Models.concatenate([m for m in several if not settled[m.task[0]]])
+        at_ridges |= _best_at_each_ridge(replace(problem, labels=None), candidates, ridges)
+    return Models.concatenate([model for t in tasks for model in at_ridges[t]]), sure
 
 
-def _best_at_each_ridge(problem: Problem, candidates: Models, ridges: Sequence[float]) -> Models:
-    """Polish candidates at every ridge; return the best of every task and ridge."""
+def _best_at_each_ridge(
+    problem: Problem, candidates: Models, ridges: Sequence[float]
+) -> dict[int, list[Models]]:
+    """Polish candidates at every ridge; return the best of each ridge by task."""
     K = len(candidates)
     batch = candidates.take(np.tile(np.arange(K), len(ridges)))
     polished = polish(problem, batch, polish_schedule(np.repeat(ridges, K)))
     merit = polished.objective.reshape(len(ridges), K)
-    best = []
-    for task in range(problem.n_tasks):
+    best = {}
+    for task in np.unique(candidates.task).tolist():
         own = np.flatnonzero(candidates.task == task)
-        best += [r * K + own[np.argmin(merit[r, own])] for r in range(len(ridges))]
-    return polished.models.take(np.array(best))
+        at = [r * K + own[np.argmin(merit[r, own])] for r in range(len(ridges))]
+        best[task] = [polished.models.take(slice(k, k + 1)) for k in at]
+    return best
 
 
 def _most_evident(

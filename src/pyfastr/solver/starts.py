@@ -1,5 +1,6 @@
 """Starts: proposed in batches, shaken and raced while the ridge cools, then polished."""
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -9,6 +10,7 @@ from pyfastr.solver.contraction import project_own
 from pyfastr.solver.models import Models, put, unit
 from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import Problem
+from pyfastr.solver.streams import Streams
 from pyfastr.solver.sweep import batches, cyclic_sweep
 from pyfastr.solver.update import Penalty, soft_threshold
 
@@ -17,21 +19,45 @@ Kind = Literal["mixed", "spectral", "random"]
 
 POWER_SWEEPS, POWER_THRESHOLD = 15, 0.5
 # Ridge of the annealing, from hot to cold; it never ends below the one that is asked for.
-HOT_RIDGE, COLD_RIDGE, ANNEAL_SWEEPS = 1.2, 0.1, 60
-# After these sweeps the half with the larger smoothed loss leaves the race.
-HALVINGS, SMOOTHING = (10, 20, 32), 0.7
+HOT_RIDGE, COLD_RIDGE = 1.2, 0.1
+# Of the loss by which models leave the race.
+SMOOTHING = 0.7
 # From this many models on, products in float32 gain more than rounding X costs.
 ROUNDING_PAYS = 32
 # The polish begins with this ridge, and as much sparsity, and cools to the ridge asked for: a
 # jump there, or cooling without sparsity, loses models that stand in the right valley.
-POLISH_HEAT, COOLING_STEPS, FINAL_STEPS = 0.3, 24, 6
-SMALLEST_RIDGE = 1e-9
+POLISH_HEAT, SMALLEST_RIDGE = 0.3, 1e-9
 # Below this many elements a sample polishing costs as little as annealing: more reach it.
 SMALL_SAMPLE = 1000
-# So many samples for each degree of freedom tell valleys apart where there is little noise: a race
-# leaves out the others if there are so many times as many. Its result holds if no larger share of
-# the response is left unexplained; noise moves the valleys of few samples.
-ENOUGH_SAMPLES, WORTH_THINNING, LITTLE_NOISE = 3.0, 1.5, 0.05
+# A race begins as a sprint where there are so many samples for each degree of freedom, and looks at
+# no more than enough of them if there are so many times as many. Its result holds if no larger
+# share of the response is left unexplained: wrong valleys of so many samples leave 0.15 and more
+# (seen in 180 sprints), and noise moves the valleys.
+SPRINT_SAMPLES, ENOUGH_SAMPLES, WORTH_THINNING, LITTLE_NOISE = 2.0, 2.5, 1.5, 0.05
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How much time a race takes.
+
+    Attributes
+    ----------
+    n_sweeps : int
+        Of the annealing.
+    halvings : tuple of int
+        Sweeps after which the half with the larger smoothed loss leaves.
+    n_cooling, n_final : int
+        Steps of the polish, while it cools and after that.
+    """
+
+    n_sweeps: int
+    halvings: tuple[int, ...]
+    n_cooling: int
+    n_final: int
+
+
+SPRINT = Pace(6, (3,), 8, 2)
+LONG_RUN = Pace(60, (10, 20, 32), 24, 6)
 
 
 def propose(
@@ -39,28 +65,29 @@ def propose(
     n_models: int,
     n_terms: int,
     kind: Kind,
-    rng: np.random.Generator,
+    streams: Streams,
     tasks: Array | None = None,
 ) -> Models:
     """Draw so many starts for each task: random, spectral, or half of each."""
     tasks = np.arange(problem.n_tasks) if tasks is None else tasks
-    models = Models.random(n_models * len(tasks), n_terms, problem.shape, rng)
-    models.task = np.repeat(tasks, n_models)
+    task = np.repeat(tasks, n_models)
+    draws = [streams.normal(task, (n_terms, p)) for p in problem.shape]
+    models = Models([unit(d)[0] for d in draws], np.ones((len(task), n_terms)), task)
     n_random = {"random": n_models, "spectral": 0, "mixed": n_models // 2}[kind]
     spectral = np.flatnonzero(np.arange(len(models)) % n_models >= n_random)
     if not len(spectral):
         return models
-    return put(models, spectral, _power_sweeps(problem, models.take(spectral), rng))
+    return put(models, spectral, _power_sweeps(problem, models.take(spectral), streams))
 
 
-def _power_sweeps(problem: Problem, models: Models, rng: np.random.Generator) -> Models:
+def _power_sweeps(problem: Problem, models: Models, streams: Streams) -> Models:
     """Rank-one approximations of ``sum_i g_i y_i X_i``, g drawn from Exp(1) for each start.
 
     The sums take one pass over X; the power sweeps then work on one array a start.
     """
     K, R = models.scales.shape
     task = np.repeat(models.task, R)
-    draws = rng.standard_exponential((K, R, problem.n_samples)).reshape(K * R, -1)
+    draws = streams.exponential(models.task, (R, problem.n_samples)).reshape(K * R, -1)
     weighted = _without_nuisance(problem, draws * problem.of(problem.response, task), task)
     rows = [c.reshape(K * R, -1) for c in models.components]
     done = []
@@ -106,7 +133,13 @@ def _without_nuisance(problem: Problem, values: Array, task: Array) -> Array:
 
 
 def anneal(
-    problem: Problem, models: Models, *, keep: int, ridge: float, rng: np.random.Generator
+    problem: Problem,
+    models: Models,
+    *,
+    keep: int,
+    ridge: float,
+    streams: Streams,
+    pace: Pace = LONG_RUN,
 ) -> Models:
     """Sweep with fresh Bayesian-bootstrap weights in every update while the ridge cools.
 
@@ -118,13 +151,13 @@ def anneal(
     models = models.astype(problem.projector.source.dtype)
     smooth = np.zeros(len(models))
     n_tasks = len(np.unique(models.task))
-    for sweep, heat in enumerate(_cooling(HOT_RIDGE, COLD_RIDGE, ANNEAL_SWEEPS, ridge)):
-        models, loss = _shaken_sweep(problem, models, heat, rng)
+    for sweep, heat in enumerate(_cooling(HOT_RIDGE, COLD_RIDGE, pace.n_sweeps, ridge)):
+        models, loss = _shaken_sweep(problem, models, heat, streams)
         smooth = loss if sweep == 0 else SMOOTHING * smooth + (1 - SMOOTHING) * loss
         each = n_left = len(models) // n_tasks
-        if sweep in HALVINGS:
+        if sweep in pace.halvings:
             n_left = max(keep, each // 2)
-        if sweep == ANNEAL_SWEEPS - 1:
+        if sweep == pace.n_sweeps - 1:
             n_left = keep
         if n_left < each:
             best = _best_of_each(smooth.reshape(n_tasks, each), n_left)
@@ -145,14 +178,14 @@ def shake(
     ridges: tuple[float, float],
     n_sweeps: int,
     ridge: float,
-    rng: np.random.Generator,
+    streams: Streams,
     threshold: float = 0.0,
 ) -> Models:
     """Sweep as `anneal` does, from one ridge to another, and keep all models."""
     rounded = problem.rounded() if len(models) >= ROUNDING_PAYS else problem
     models = models.astype(rounded.projector.source.dtype)
     for heat in _cooling(*ridges, n_sweeps, ridge):
-        models, _ = _shaken_sweep(rounded, models, heat, rng, threshold)
+        models, _ = _shaken_sweep(rounded, models, heat, streams, threshold)
     return models.astype(float)
 
 
@@ -165,15 +198,14 @@ def _shaken_sweep(
     problem: Problem,
     models: Models,
     ridge: float,
-    rng: np.random.Generator,
+    streams: Streams,
     threshold: float = 0.0,
 ) -> tuple[Models, Array]:
     """Sweep with sample weights drawn anew from Exp(1) for every update of every model."""
 
     def bootstrap() -> Array:
-        return rng.standard_exponential(
-            (len(models), problem.n_samples), dtype=models.scales.dtype.type
-        )
+        dtype = models.scales.dtype.type
+        return streams.exponential(models.task, (problem.n_samples,), dtype)
 
     return cyclic_sweep(problem, models, Penalty(ridge, threshold), bootstrap)
 
@@ -185,42 +217,47 @@ def race(
     *,
     kind: Kind,
     ridge: float,
-    rng: np.random.Generator,
+    streams: Streams,
     tasks: Array | None = None,
-    may_thin: bool = True,
+    may_sprint: bool = True,
 ) -> tuple[Models, Polished]:
     """Run one round of starts; return the survivors as the annealing left them, and polished.
 
-    It looks at as many samples as it needs, if it may, or at all.
+    If it may, and samples abound, it is a sprint on as many as that needs, and a long run on all
+    of them for those tasks only that this leaves open.
     """
 
-    def on(some: Problem, tasks: Array | None) -> tuple[Models, Polished]:
+    def run(some: Problem, tasks: Array | None, pace: Pace) -> tuple[Models, Polished]:
         keep = _n_survivors(some, n_starts)
-        models = propose(some, n_starts, n_terms, kind, rng, tasks)
-        models = anneal(some, models, keep=keep, ridge=ridge, rng=rng).astype(float)
-        return models, polish(some, models, polish_schedule(ridge))
+        models = propose(some, n_starts, n_terms, kind, streams, tasks)
+        models = anneal(some, models, keep=keep, ridge=ridge, streams=streams, pace=pace)
+        models = models.astype(float)
+        return models, polish(some, models, polish_schedule(ridge, pace))
 
-    few = _enough_samples(problem, n_terms, rng) if may_thin else problem
-    models, found = on(few, tasks)
-    if few is problem:
-        return models, found
-    found = polish(problem, found.models, [Step(ridge)] * FINAL_STEPS)
+    few = _for_a_sprint(problem, n_terms, streams.common) if may_sprint else None
+    if few is None:
+        return run(problem, tasks, LONG_RUN)
+    models, found = run(few, tasks, SPRINT)
+    if few is not problem:
+        found = polish(problem, found.models, [Step(ridge)] * LONG_RUN.n_final)
     noisy = _unexplained(problem, found)
     if not len(noisy):
         return models, found
     # Each task for itself: the samples one fold holds out must not decide how it is searched.
     settled = np.flatnonzero(~np.isin(models.task, noisy))
-    more, again = on(problem, noisy)
+    more, again = run(problem, noisy, LONG_RUN)
     return (
         Models.concatenate([models.take(settled), more]),
         Polished.concatenate([found.take(settled), again]),
     )
 
 
-def _enough_samples(problem: Problem, n_terms: int, rng: np.random.Generator) -> Problem:
-    """Draw one of each few samples where there are many more than a race needs."""
-    needed = ENOUGH_SAMPLES * problem.degrees_of_freedom(n_terms)
-    plenty = np.min(problem.n_effective / needed)
+def _for_a_sprint(problem: Problem, n_terms: int, rng: np.random.Generator) -> Problem | None:
+    """Return the problem if samples abound, one of each few samples if they do all the more."""
+    ratio = np.min(problem.n_effective / problem.degrees_of_freedom(n_terms))
+    if ratio < SPRINT_SAMPLES:
+        return None
+    plenty = ratio / ENOUGH_SAMPLES
     if plenty < WORTH_THINNING:
         return problem
     edges = np.linspace(0, problem.n_samples, int(problem.n_samples / plenty) + 1).astype(int)
@@ -241,8 +278,8 @@ def _n_survivors(problem: Problem, n_starts: int) -> int:
     return max(1, min(8, n_starts // 4), n_starts // 24)
 
 
-def polish_schedule(ridge: float | Array) -> list[Step]:
+def polish_schedule(ridge: float | Array, pace: Pace = LONG_RUN) -> list[Step]:
     """Cool from a warm, sparsity-seeking penalty to the ridge alone."""
     hot, cold = np.maximum(POLISH_HEAT, ridge), np.maximum(ridge, SMALLEST_RIDGE)
-    cooling = np.geomspace(hot, cold, COOLING_STEPS)
-    return [Step(heat, heat - ridge) for heat in cooling] + [Step(ridge)] * FINAL_STEPS
+    cooling = np.geomspace(hot, cold, pace.n_cooling)
+    return [Step(heat, heat - ridge) for heat in cooling] + [Step(ridge)] * pace.n_final

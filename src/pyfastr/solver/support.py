@@ -10,6 +10,7 @@ from pyfastr.solver.models import Models, distinct, put
 from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import SMALLEST_SHARE, Problem
 from pyfastr.solver.starts import shake
+from pyfastr.solver.streams import Streams
 from pyfastr.solver.sweep import run_sweeps
 from pyfastr.solver.update import Penalty
 
@@ -111,7 +112,10 @@ def hop(problem: Problem, models: Models, ridge: float, rng: np.random.Generator
     With about as many free parameters as samples all supports of some size fit, and few starts
     come near the sparsest: copies of the best are shaken under a threshold, and thinned again.
     """
-    models = shake(problem, models, ridges=SETTLE, n_sweeps=SETTLE_SWEEPS, ridge=ridge, rng=rng)
+    streams = Streams(rng, problem.n_tasks)
+    models = shake(
+        problem, models, ridges=SETTLE, n_sweeps=SETTLE_SWEEPS, ridge=ridge, streams=streams
+    )
     found = thin(problem, models, ridge)
     for _ in range(N_HOPS):
         leaders, hits = distinct(found.models, found.evidence)
@@ -125,7 +129,7 @@ def hop(problem: Problem, models: Models, ridge: float, rng: np.random.Generator
             ridges=HOP,
             n_sweeps=HOP_SWEEPS,
             ridge=ridge,
-            rng=rng,
+            streams=streams,
             threshold=HOP_THRESHOLD,
         )
         found = found.join(thin(problem, shaken, ridge, HOP_SPARSITY))

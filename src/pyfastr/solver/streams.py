@@ -1,0 +1,49 @@
+"""Random numbers of many tasks."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class Streams:
+    """A stream of random numbers for each task.
+
+    What one task draws does not depend on how much the others need, which their data decide: the
+    samples that a fold holds out are in the data of all other folds.
+
+    Parameters
+    ----------
+    common : numpy.random.Generator
+        What the streams come from, and the only one if there is one task.
+    n_tasks : int
+
+    Attributes
+    ----------
+    common : numpy.random.Generator
+        For draws that depend on no data.
+    """
+
+    def __init__(self, common: np.random.Generator, n_tasks: int) -> None:
+        self.common = common
+        # Seeds are drawn, as not every generator of a user's knows how to spawn others.
+        self._own = [common]
+        if n_tasks > 1:
+            seeds = common.integers(2**63, size=(n_tasks, 4))
+            self._own = [np.random.default_rng(seed) for seed in seeds]
+
+    def normal(self, task: Array, size: tuple[int, ...]) -> Array:
+        """Draw N(0, 1) numbers of this size for each model, ``(K, *size)``, given their tasks."""
+        return self._draw(task, lambda rng, n: rng.standard_normal((n, *size)))
+
+    def exponential(self, task: Array, size: tuple[int, ...], dtype: Any = np.float64) -> Array:
+        """Draw Exp(1) numbers in the same way."""
+        return self._draw(task, lambda rng, n: rng.standard_exponential((n, *size), dtype))
+
+    def _draw(self, task: Array, draw: Callable[[np.random.Generator, int], Array]) -> Array:
+        """Let every task draw for its models, which stand one after another."""
+        tasks, counts = np.unique(task, return_counts=True)
+        return np.concatenate([draw(self._own[t], n) for t, n in zip(tasks, counts, strict=True)])
