@@ -155,6 +155,18 @@ def test_weighted_sums_over_the_samples(shape, block_bytes):
     assert_allclose(found, np.tensordot(c, X / 0.5, axes=1), rtol=1e-12, atol=1e-12)
 
 
+def test_sums_of_samples_join_blocks_of_too_few():
+    X, _ = draw((5, 4))
+    source = ArraySource(X, block_bytes=2 * X[0].nbytes)
+    seen, read = [], source.read
+    source.read = lambda rows: seen.append(rows.stop - rows.start) or read(rows)
+    Projector(source).weighted_sums(np.ones((1, len(X))))
+    assert len(seen) < len(source.slices)
+    assert sum(seen) == len(X)
+    # Four samples for each sum, whatever the blocks.
+    assert max(seen) <= 4
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_rows_with_tensors_of_their_own(naive, shape):
     _, components = draw(shape, 4, 1)

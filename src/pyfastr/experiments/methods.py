@@ -29,9 +29,9 @@ from pyfastr.experiments.problems import TrialData
 Array = NDArray[Any]
 
 N_FOLDS, MAX_ITER, TOL = 5, 1000, 1e-3
-# The simulations have little noise: where the coefficient can be identified no larger ridge was
-# ever chosen. The default grid is for data of any kind.
-RIDGES = (1e-5, 1e-2)
+# The simulations have little noise: where the coefficient can be identified no larger ridge or
+# threshold was ever chosen. The default grid is for data of any kind.
+RIDGES, THRESHOLDS = (1e-5, 1e-2), (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)
 # Folds of fewer samples for each free parameter miss what all samples show, and choose wrongly.
 ENOUGH_SAMPLES = 2
 
@@ -64,7 +64,7 @@ def _fastr(data: TrialData) -> Any:
     if data.is_classes:
         return FasTRClassifierCV(cv=N_FOLDS, **common)
     criterion: Any = "evidence" if _folds_are_too_small(data.X.shape) else "cv"
-    return FasTRRegressorCV(ridges=RIDGES, cv=N_FOLDS, criterion=criterion, **common)
+    return FasTRRegressorCV(THRESHOLDS, RIDGES, cv=N_FOLDS, criterion=criterion, **common)
 
 
 def _folds_are_too_small(shape: Sequence[int]) -> bool:
@@ -132,7 +132,7 @@ METHODS: dict[str, Method] = {
             OURS,
             "FasTR",
             _fastr,
-            "FasTRRegressorCV: 10 thresholds and 2 ridges; by evidence instead of folds where N "
+            "FasTRRegressorCV: 6 thresholds and 2 ridges; by evidence instead of folds where N "
             "reaches the number of free parameters, but four fifths of N not twice that number. "
             "FasTRClassifierCV in Table 3: 10 thresholds and 5 ridges.",
         ),

@@ -34,6 +34,8 @@ MIN_KEPT_BYTES = 160 << 20
 KEPT_SHARE = 0.1
 # With more rows a pass is bound by arithmetic, and kept intermediates gain nothing.
 MAX_KEPT_ROWS = 2
+# Sums of samples take blocks of so many samples for each sum, and of so many bytes at most.
+SAMPLES_PER_SUM, WIDE_BYTES = 4, 128 << 20
 # Gathering a part of X costs about this many times a plain read of it.
 GATHER_COST = 4.0
 
@@ -107,9 +109,21 @@ class Projector:
         self.passes += 1
         rows = (coefficients / self.scale).astype(self.source.dtype, copy=False)
         total = np.zeros((len(rows), prod(self.shape)), self.source.dtype)
-        for some in self.source.slices:
+        for some in self._wide_slices(len(rows)):
             total += rows[:, some] @ self.source.read(some).reshape(some.stop - some.start, -1)
         return total.reshape(-1, *self.shape)
+
+    def _wide_slices(self, n_rows: int) -> list[slice]:
+        """Join blocks until adding to so many sums costs little beside reading samples."""
+        sample_bytes = prod(self.shape) * self.source.dtype.itemsize
+        wanted = min(WIDE_BYTES // sample_bytes, SAMPLES_PER_SUM * n_rows)
+        joined: list[slice] = []
+        for some in self.source.slices:
+            if joined and some.stop - joined[-1].start <= wanted:
+                joined[-1] = slice(joined[-1].start, some.stop)
+            else:
+                joined.append(some)
+        return joined
 
     def _samples(self, n_models: int, n_terms: int) -> Array:
         """Return X itself, which is the projection of vectors, for every model and term."""

@@ -32,7 +32,7 @@ SMALL_SAMPLE = 1000
 # A race begins as a sprint where there are so many samples for each degree of freedom, and looks at
 # no more than enough of them if there are so many times as many. Its result holds if no larger
 # share of the response is left unexplained: wrong valleys of so many samples leave 0.15 and more
-# (seen in 180 sprints), and noise moves the valleys.
+# (seen in hundreds of sprints), and noise moves the valleys.
 SPRINT_SAMPLES, ENOUGH_SAMPLES, WORTH_THINNING, LITTLE_NOISE = 2.0, 2.5, 1.5, 0.05
 
 
@@ -56,7 +56,7 @@ class Pace:
     n_final: int
 
 
-SPRINT = Pace(6, (3,), 8, 2)
+SPRINT = Pace(6, (3,), 5, 2)
 LONG_RUN = Pace(60, (10, 20, 32), 24, 6)
 
 
@@ -239,7 +239,7 @@ def race(
         return run(problem, tasks, LONG_RUN)
     models, found = run(few, tasks, SPRINT)
     if few is not problem:
-        found = polish(problem, found.models, [Step(ridge)] * LONG_RUN.n_final)
+        found = polish(problem, found.models, [Step(ridge)] * SPRINT.n_final)
     noisy = _unexplained(problem, found)
     if not len(noisy):
         return models, found
