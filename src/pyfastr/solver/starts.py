@@ -29,11 +29,14 @@ ROUNDING_PAYS = 32
 POLISH_HEAT, SMALLEST_RIDGE = 0.3, 1e-9
 # Below this many elements a sample polishing costs as little as annealing: more reach it.
 SMALL_SAMPLE = 1000
-# A race begins as a sprint where there are so many samples for each degree of freedom, and looks at
-# no more than enough of them if there are so many times as many. Its result holds if no larger
-# share of the response is left unexplained: wrong valleys of so many samples leave 0.15 and more
-# (seen in hundreds of sprints), and noise moves the valleys.
-SPRINT_SAMPLES, ENOUGH_SAMPLES, WORTH_THINNING, LITTLE_NOISE = 2.0, 2.5, 1.5, 0.05
+# A race begins as a sprint where there are so many samples for each degree of freedom, and so many
+# times the root of the number of entries of a sample: with fewer, not even half of the sprints
+# found the right valley. It looks at no more samples than are enough for nine of ten, if there are
+# so many times as many.
+SPRINT_SAMPLES, ENOUGH_SAMPLES, WORTH_THINNING = (2.0, 1.5), (2.5, 2.0), 1.5
+# A sprint's result holds if no larger share of the response is left unexplained: wrong valleys of
+# so many samples leave 0.15 and more (seen in hundreds of sprints), and noise moves the valleys.
+LITTLE_NOISE = 0.05
 
 
 @dataclass(frozen=True)
@@ -254,14 +257,23 @@ def race(
 
 def _for_a_sprint(problem: Problem, n_terms: int, rng: np.random.Generator) -> Problem | None:
     """Return the problem if samples abound, one of each few samples if they do all the more."""
-    ratio = np.min(problem.n_effective / problem.degrees_of_freedom(n_terms))
-    if ratio < SPRINT_SAMPLES:
+    if _plenty(problem, n_terms, SPRINT_SAMPLES) < 1:
         return None
-    plenty = ratio / ENOUGH_SAMPLES
+    plenty = _plenty(problem, n_terms, ENOUGH_SAMPLES)
     if plenty < WORTH_THINNING:
         return problem
     edges = np.linspace(0, problem.n_samples, int(problem.n_samples / plenty) + 1).astype(int)
     return problem.thinned(rng.integers(edges[:-1], edges[1:]))
+
+
+def _plenty(problem: Problem, n_terms: int, needed: tuple[float, float]) -> float:
+    """How many times the needed samples the task with the fewest has."""
+    per_parameter, per_root = needed
+    enough = np.maximum(
+        per_parameter * problem.degrees_of_freedom(n_terms),
+        per_root * n_terms * np.sqrt(np.prod(problem.shape)),
+    )
+    return float(np.min(problem.n_effective / enough))
 
 
 def _unexplained(problem: Problem, found: Polished) -> Array:
