@@ -57,7 +57,7 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
         standard error of the best.
     init, n_init, sweep, max_iter, tol, fit_intercept, verbose
         As in :class:`FasTRRegressor`, for the final fit; the folds make at most 15 sweeps, and
-        with ``n_init="auto"`` at most 128 starts each.
+        with ``n_init="auto"`` at most 256 starts each.
     refit_support : bool, default=True
         Whether supports found by a threshold are fitted anew without it, in folds and at the end.
     random_state : int, RandomState or None, default=None

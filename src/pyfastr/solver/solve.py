@@ -29,7 +29,7 @@ RefitSupport = bool | Literal["evidence"]
 MANY_CANDIDATES, FEW_CANDIDATES = 256, 8
 # Starts of each task of a grid at most: where any data could be fitted there is nothing to find.
 # So many of the last round's are polished at every ridge.
-GRID_BUDGET, BLIND_BUDGET, GRID_CANDIDATES = 128, 8, 4
+GRID_BUDGET, BLIND_BUDGET, GRID_CANDIDATES = 256, 8, 4
 # Refits end at this share of `tol`, as they are what is compared and kept.
 REFIT_TOL = 0.1
 # Models of at least this threshold are also fitted from a sparse start.
