@@ -51,6 +51,18 @@ def test_the_choice_is_the_sparsest_as_good_as_the_best_and_is_fitted_to_all_dat
     assert model.intercept_ == alone.intercept_
 
 
+def test_the_final_fit_begins_from_folds_that_agree():
+    X, y, W = make_tensor_regression(100, (8, 7), coef=True, random_state=0)
+    model = FasTRRegressorCV(random_state=0).fit(X, y)
+    assert model.starts_.sure
+    assert model.starts_.n_starts == 5
+    # Whoever fits the best estimator again, or asks for starts, gets a search.
+    again = model.best_estimator_.fit(X, y)
+    assert again.starts_.n_starts == 8
+    assert_allclose(again.coef_, model.coef_, atol=1e-3 * np.abs(W).max())
+    assert FasTRRegressorCV(n_init=12, random_state=0).fit(X, y).starts_.n_starts == 12
+
+
 def test_results_are_those_of_a_grid_search():
     X, y = draw(noise=2.0)
     model = FasTRRegressorCV(**GRID, n_terms=(1, 2), cv=3).fit(X, y)

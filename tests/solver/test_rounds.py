@@ -4,11 +4,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.metrics import coefficient_error
-from pyfastr.solver.models import cosines
+from pyfastr.solver.models import Models, cosines
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.rounds import search
 from pyfastr.sources import ArraySource
@@ -128,3 +128,32 @@ def test_two_terms_are_found():
     found = found_in(problem, 2)
     assert found.solutions.n_terms == 2
     assert coefficient_error(found.solutions.coefficient() * problem.y_scale[0], W) < 0.2
+
+
+def folds_of(problem, n_folds=5):
+    """Solutions of parts of the samples."""
+    X, y = problem.projector.source.read(slice(None)), problem.response[0]
+    found = []
+    for fold in range(n_folds):
+        kept = np.arange(len(y)) % n_folds != fold
+        part = make_problem(ArraySource(X[kept]), y[kept], x_scale=1.0, fit_intercept=True)
+        found.append(found_in(part).solutions.take(slice(0, 1)))
+    return Models.concatenate(found)
+
+
+def test_known_solutions_that_agree_spare_the_search(monkeypatch):
+    problem, _ = draw((10, 10), 80)
+    expected = found_in(problem)
+    known = folds_of(problem)
+    monkeypatch.setattr("pyfastr.solver.rounds.race", None)
+    found = found_in(problem, known=known)
+    assert found.starts.sure
+    assert (found.starts.n_starts, found.starts.n_hits) == (5, 5)
+    assert_allclose(found.solutions.coefficient(), expected.solutions.coefficient(), atol=1e-4)
+
+
+def test_known_solutions_that_differ_are_only_the_first_of_the_starts():
+    problem = noise_problem()
+    found = found_in(problem, n_init=16, known=folds_of(problem))
+    assert not found.starts.sure
+    assert found.starts.n_starts == 5 + 16

@@ -9,7 +9,7 @@ from pyfastr.solver.models import Models, cosines
 from pyfastr.solver.polish import Step, polish
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.rounds import search
-from pyfastr.solver.starts import LONG_RUN, SPRINT, anneal, propose, race
+from pyfastr.solver.starts import LONG_RUN, N_SPRINTS, SPRINT, anneal, propose, race
 from pyfastr.solver.streams import Streams
 from pyfastr.sources import ArraySource
 
@@ -172,7 +172,7 @@ def runs(monkeypatch):
     ("n_samples", "noise", "expected"),
     [
         (400, 0.01, [(27, SPRINT)]),
-        (400, 3.0, [(27, SPRINT), (400, LONG_RUN)]),
+        (400, 3.0, [*[(27, SPRINT)] * N_SPRINTS, (400, LONG_RUN)]),
         (30, 0.01, [(30, SPRINT)]),
         (20, 0.01, [(20, LONG_RUN)]),
     ],
@@ -190,6 +190,17 @@ def test_a_race_is_a_sprint_where_samples_abound_and_long_where_they_are_noisy(
     assert_allclose(best.coefficient(), again.coefficient(), rtol=1e-4, atol=1e-6)
 
 
+def test_a_sprint_that_ended_in_a_wrong_valley_is_run_again(monkeypatch, runs):
+    X, y, *_ = draw((6, 5), 400, noise=0.01)
+    problem = make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=True)
+    ends = iter([np.array([0]), np.array([], int)])
+    monkeypatch.setattr("pyfastr.solver.starts._unexplained", lambda *_: next(ends))
+    models, found = race(problem, 8, 1, kind="mixed", ridge=1e-5, streams=seeded(0))
+    assert runs == [(27, SPRINT)] * 2
+    # What the first one found is forgotten.
+    assert len(models) == len(found.models) == 4
+
+
 def test_only_the_first_round_begins_with_a_sprint(monkeypatch, runs):
     X, y, *_ = draw((6, 5), 400, noise=3.0)
     problem = make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=True)
@@ -199,7 +210,7 @@ def test_only_the_first_round_begins_with_a_sprint(monkeypatch, runs):
     monkeypatch.setattr("pyfastr.solver.rounds.GAP_OF_ONE", np.nan)
     rng = np.random.default_rng(0)
     search(problem, 1, kind="mixed", n_init="auto", ridge=1e-5, rng=rng, budget=32)
-    assert runs == [(27, SPRINT), *[(400, LONG_RUN)] * 3]
+    assert runs == [*[(27, SPRINT)] * N_SPRINTS, *[(400, LONG_RUN)] * 3]
 
 
 def test_samples_that_a_fold_holds_out_do_not_decide_how_it_is_raced():

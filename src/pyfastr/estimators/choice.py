@@ -29,6 +29,7 @@ from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase
 from pyfastr.estimators.folds import FoldFits, Scoring, Split, fit_folds
 from pyfastr.estimators.ranking import Point, choose, cv_results, usable_scores
 from pyfastr.estimators.validation import as_generator
+from pyfastr.solver.models import Models
 from pyfastr.solver.solve import Settings
 
 Array = NDArray[Any]
@@ -74,9 +75,11 @@ class FasTRSelection(BaseEstimator):
             self._choose_by_evidence(X, y, fit_params, ridges, n_terms)
         else:
             scoring = self._scoring(data, X, y)
-            self._choose_by_folds(data, scoring, self._splits(data, y, groups))
-            self.best_estimator_ = self._twin(self.threshold_, self.ridge_, self.n_terms_)
-            self.best_estimator_.fit(X, y, **fit_params)
+            known = self._choose_by_folds(data, scoring, self._splits(data, y, groups))
+            best = self._twin(self.threshold_, self.ridge_, self.n_terms_)
+            best._known = known if len(known) else None
+            self.best_estimator_ = best.fit(X, y, **fit_params)
+            del best._known
         for name in FITTED:
             setattr(self, name, getattr(self.best_estimator_, name))
         if hasattr(self.best_estimator_, "covariate_coef_"):
@@ -144,8 +147,8 @@ class FasTRSelection(BaseEstimator):
                 )
         return [(np.asarray(train), np.asarray(test)) for train, test in splits]
 
-    def _choose_by_folds(self, data: Data, scoring: Scoring, splits: list[Split]) -> None:
-        """Fit and score the grid, a number of terms at a time, and choose."""
+    def _choose_by_folds(self, data: Data, scoring: Scoring, splits: list[Split]) -> Models:
+        """Fit and score the grid, a number of terms at a time; return the chosen point's models."""
         thresholds, ridges, n_terms = self._grids(data, splits)
         rng = as_generator(self.random_state)
         fits, scores, times = [], [], []
@@ -170,6 +173,9 @@ class FasTRSelection(BaseEstimator):
         self.scores_path_ = all_scores.T.reshape(shape)
         self.cv_results_ = cv_results(points, all_scores, times)
         self._set_choice(points[best], float(np.mean(usable[:, best])), best)
+        chosen = fits[best // each].models.take(slice(best % each, None, each))
+        some = chosen.scales.all(axis=1)
+        return Models([c[some] for c in chosen.components], chosen.scales[some])
 
     def _choose_by_evidence(
         self, X: Any, y: Any, fit_params: dict[str, Any], ridges: list[float], n_terms: list[int]

@@ -84,6 +84,8 @@ class FasTRBase(LinearTensorMixin, BaseEstimator):
     refit_support: bool | Literal["evidence"]
     random_state: Any
     verbose: int
+    # Solutions that a choice of the model found in its folds; set for its final fit only.
+    _known: Models | None = None
 
     def _fit_data(self, data: Data) -> Fit:
         """Solve, and set the fitted attributes."""
@@ -135,6 +137,7 @@ class FasTRBase(LinearTensorMixin, BaseEstimator):
             max_iter=int(self.max_iter),
             tol=float(self.tol),
             refit_support=self.refit_support,
+            known=self._known if self.n_init == "auto" else None,
         )
 
     def _report(self, starts: Starts) -> None:

@@ -89,6 +89,18 @@ class Models:
         components[mode], scales = unit(solution)
         return Models(components, scales, self.task)
 
+    def flat(self) -> Array:
+        """Return all modes' components side by side, each of balanced length: ``(K, q)``."""
+        length = np.abs(self.scales) ** (1 / len(self.components))
+        balanced = [c * length[..., None] for c in self.components]
+        return np.hstack([b.reshape(len(self), -1) for b in balanced])
+
+    def blocks(self) -> list[slice]:
+        """Where each mode's entries stand in `flat`."""
+        sizes = [self.n_terms * p for p in self.shape]
+        ends = np.cumsum(sizes).tolist()
+        return [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+
     def coefficient(self, which: int = 0) -> Array:
         """Build one model's coefficient array of shape ``(p1, ..., pM)``."""
         total = self.scales[which][:, None] * self.components[0][which]

@@ -8,7 +8,6 @@ of W, and there each has its own.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from pyfastr.solver.models import Models, unit
 from pyfastr.solver.parallel import map_threads
 from pyfastr.solver.problem import Problem
-from pyfastr.solver.sweep import batches, cache_parts, features_of
+from pyfastr.solver.sweep import all_features, batches, cache_parts
 
 Array = NDArray[Any]
 
@@ -124,9 +123,8 @@ class _Batch:
     def __init__(self, problem: Problem, models: Models, masks: list[Array] | None) -> None:
         self.problem, self.task = problem, models.task
         self.shapes = [c.shape[1:] for c in models.components]
-        self.blocks = _blocks(self.shapes)
-        length = np.abs(models.scales) ** (1 / len(self.shapes))
-        self.theta = self._join([c * length[..., None] for c in models.components])
+        self.blocks = models.blocks()
+        self.theta = models.flat()
         self.mask = None if masks is None else self._join(masks).astype(float)
         if self.mask is not None:
             self.theta = self.theta * self.mask
@@ -195,11 +193,8 @@ class _Batch:
     def _evaluate(self, theta: Array) -> tuple[Array, Array]:
         """Jacobian of the fitted values ``(K, N, q)`` and residuals ``(K, N)``, whitened."""
         components = self._split(theta)
-        projections = self.problem.projector.project_all(components)
-        features = [features_of(p, float) for p in projections]
-        first = components[0].reshape(len(theta), -1)
-        fitted = (features[0] @ first[:, :, None])[..., 0]
-        J = np.concatenate(features, axis=2)
+        J = all_features(self.problem, components)
+        fitted = (J[:, :, self.blocks[0]] @ theta[:, self.blocks[0], None])[..., 0]
         r = self.problem.of(self.problem.response, self.task) - fitted
         J, r = self.problem.whiten(J, r, self.task)
         return (J if self.mask is None else J * self.mask[:, None, :]), r
@@ -265,12 +260,6 @@ def _solve_diagonal_plus_gram(J: Array, diagonal: Array, rhs: Array) -> Array:
 def _still(step: Array, theta: Array, tol: float) -> Array:
     """Tell which models would hardly move."""
     return np.linalg.norm(step, axis=1) <= tol * np.linalg.norm(theta, axis=1)
-
-
-def _blocks(shapes: list[tuple[int, ...]]) -> list[slice]:
-    """Where each mode's entries stand in theta."""
-    ends = np.cumsum([prod(s) for s in shapes])
-    return [slice(int(end) - prod(s), int(end)) for end, s in zip(ends, shapes, strict=True)]
 
 
 def _column(values: float | Array) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.solver.models import Models, distinct
-from pyfastr.solver.polish import Polished
+from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import SMALLEST_SHARE, Problem
 from pyfastr.solver.starts import Kind, race
 from pyfastr.solver.streams import Streams
@@ -25,8 +25,11 @@ MANY = 8
 # samples there is nothing to find.
 FIRST_ROUND = ((2.0, 8), (1.5, 16), (1.25, 32), (1.05, 64), (0.9, 512), (0.0, 64))
 BUDGET = 960
+# Of the polish of known solutions, which are near their end.
+STEPS = 8
 # A ridge from this size on leaves few minima, and no solution stands apart by its residuals.
-LARGE_RIDGE, BUDGET_OF_LARGE_RIDGE = 0.01, 64
+# Solutions of nearly the same problem, where there are any, leave even less to find.
+LARGE_RIDGE, BUDGET_OF_LARGE_RIDGE, BUDGET_BESIDE_KNOWN = 0.01, 64, 16
 
 
 @dataclass(frozen=True)
@@ -102,14 +105,24 @@ def search(
     ridge: float,
     rng: np.random.Generator,
     budget: int = BUDGET,
+    known: Models | None = None,
     report: Callable[[Starts], None] = lambda starts: None,
 ) -> list[Found]:
-    """Run rounds of starts until every task's best solution is sure, or was found often enough."""
+    """Run rounds of starts until every task's best solution is sure, or was found often enough.
+
+    `known` are solutions of nearly the same problem of one task, such as its folds: if they lead to
+    one solution there is no need of other starts.
+    """
     if ridge >= LARGE_RIDGE:
-        budget = min(budget, BUDGET_OF_LARGE_RIDGE)
+        budget = min(budget, BUDGET_OF_LARGE_RIDGE if known is None else BUDGET_BESIDE_KNOWN)
     streams = Streams(rng, problem.n_tasks)
     open_tasks = np.arange(problem.n_tasks)
     state = [_Searched() for _ in open_tasks]
+    if known is not None:
+        state[0].add(problem, known, polish(problem, known, [Step(ridge)] * STEPS), len(known))
+        report(state[0].starts)
+        if state[0].done:
+            return [state[0].found()]
     for number, size in enumerate(round_sizes(problem, n_terms, n_init, budget)):
         survivors, new = race(
             problem,

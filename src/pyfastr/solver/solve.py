@@ -14,6 +14,7 @@ from pyfastr.solver.rounds import BUDGET, Found, Starts, search
 from pyfastr.solver.starts import SMALL_SAMPLE, Kind, polish_schedule, sparse_starts
 from pyfastr.solver.support import Thinned, hop, refit, thin
 from pyfastr.solver.sweep import History, Order, batches, features_of, run_sweeps
+from pyfastr.solver.tangent import foresee
 from pyfastr.solver.update import Penalty
 from pyfastr.solver.vector import (
     elementary_ridge,
@@ -40,7 +41,8 @@ HIGH_THRESHOLD = 0.2
 class Settings:
     """What a user asks of the solver; the meaning of each is told in `FasTRRegressor`.
 
-    `sparse_starts` says whether models of a high threshold may begin from a sparse start instead.
+    `sparse_starts` says whether models of a high threshold may begin from a sparse start instead;
+    `known` are solutions of nearly the same problem, which spare a search if they agree.
     """
 
     threshold: float
@@ -53,6 +55,7 @@ class Settings:
     tol: float = 1e-3
     refit_support: RefitSupport = False
     sparse_starts: bool = True
+    known: Models | None = None
 
 
 @dataclass(frozen=True)
@@ -152,9 +155,10 @@ def finish(
     else:
         second = _needs_sparse_start(problem, starts, penalty, settings, sure)
         batch, batch_penalty = _with_sparse_starts(problem, starts, penalty, second)
+        foresight = foresee(problem, batch, batch_penalty)
         models, history, converged = run_sweeps(
             problem,
-            batch,
+            foresight.move(batch, batch_penalty),
             batch_penalty,
             order=settings.order,
             max_iter=settings.max_iter,
@@ -166,7 +170,7 @@ def finish(
             history, converged = history.take(better), converged[better]
         if settings.refit_support is True:
             tol = REFIT_TOL * settings.tol
-            models = refit(problem, models, penalty.ridge, settings.max_iter, tol)
+            models = refit(problem, models, penalty.ridge, settings.max_iter, tol, foresight)
     fitted = fitted_values(problem, models)
     if not history.loss:
         history.loss.append(problem.loss(fitted, models.task))
@@ -237,6 +241,7 @@ def _search(
             ridge=settings.ridge,
             rng=rng,
             budget=budget,
+            known=settings.known,
             report=report,
         )
     components, lengths = zip(*(unit(np.asarray(a, float).T) for a in settings.init), strict=True)

@@ -37,6 +37,8 @@ SPRINT_SAMPLES, ENOUGH_SAMPLES, WORTH_THINNING = (2.0, 1.5), (2.5, 2.0), 1.5
 # A sprint's result holds if no larger share of the response is left unexplained: wrong valleys of
 # so many samples leave 0.15 and more (seen in hundreds of sprints), and noise moves the valleys.
 LITTLE_NOISE = 0.05
+# A sprint that ends in a wrong valley is run again: so many cost a fraction of one long run.
+N_SPRINTS = 3
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Pace:
     n_final: int
 
 
-SPRINT = Pace(6, (3,), 5, 2)
+SPRINT = Pace(10, (3, 6), 5, 2)
 LONG_RUN = Pace(60, (10, 20, 32), 24, 6)
 
 
@@ -226,8 +228,8 @@ def race(
 ) -> tuple[Models, Polished]:
     """Run one round of starts; return the survivors as the annealing left them, and polished.
 
-    If it may, and samples abound, it is a sprint on as many as that needs, and a long run on all
-    of them for those tasks only that this leaves open.
+    If it may, and samples abound, it is a few sprints on as many as that needs, and a long run on
+    all of them for those tasks only that these leave open.
     """
 
     def run(some: Problem, tasks: Array | None, pace: Pace) -> tuple[Models, Polished]:
@@ -240,19 +242,21 @@ def race(
     few = _for_a_sprint(problem, n_terms, streams.common) if may_sprint else None
     if few is None:
         return run(problem, tasks, LONG_RUN)
-    models, found = run(few, tasks, SPRINT)
-    if few is not problem:
-        found = polish(problem, found.models, [Step(ridge)] * SPRINT.n_final)
-    noisy = _unexplained(problem, found)
-    if not len(noisy):
-        return models, found
-    # Each task for itself: the samples one fold holds out must not decide how it is searched.
-    settled = np.flatnonzero(~np.isin(models.task, noisy))
-    more, again = run(problem, noisy, LONG_RUN)
-    return (
-        Models.concatenate([models.take(settled), more]),
-        Polished.concatenate([found.take(settled), again]),
-    )
+    done: list[tuple[Models, Polished]] = []
+    for _ in range(N_SPRINTS):
+        models, found = run(few, tasks, SPRINT)
+        if few is not problem:
+            found = polish(problem, found.models, [Step(ridge)] * SPRINT.n_final)
+        # Each task for itself: the samples one fold holds out must not decide how it is searched.
+        tasks = _unexplained(problem, found)
+        settled = np.flatnonzero(~np.isin(models.task, tasks))
+        done.append((models.take(settled), found.take(settled)))
+        if not len(tasks):
+            break
+    else:
+        done.append(run(problem, tasks, LONG_RUN))
+    survivors, polished = zip(*done, strict=True)
+    return Models.concatenate(survivors), Polished.concatenate(list(polished))
 
 
 def _for_a_sprint(problem: Problem, n_terms: int, rng: np.random.Generator) -> Problem | None:

@@ -12,6 +12,7 @@ from pyfastr.solver.problem import SMALLEST_SHARE, Problem
 from pyfastr.solver.starts import shake
 from pyfastr.solver.streams import Streams
 from pyfastr.solver.sweep import run_sweeps
+from pyfastr.solver.tangent import Foresight
 from pyfastr.solver.update import Penalty
 
 Array = NDArray[Any]
@@ -37,7 +38,12 @@ ENOUGH_HITS = 64
 
 
 def refit(
-    problem: Problem, models: Models, ridge: float | Array, max_iter: int, tol: float
+    problem: Problem,
+    models: Models,
+    ridge: float | Array,
+    max_iter: int,
+    tol: float,
+    foresight: Foresight | None = None,
 ) -> Models:
     """Fit the non-zero entries of every model anew, without threshold.
 
@@ -50,6 +56,8 @@ def refit(
     share = n_free / _n_free([np.ones_like(m) for m in masks])
     ridges = np.broadcast_to(ridge, len(models)) * share
     penalty = Penalty(ridges, 0.0, masks)
+    if foresight is not None:
+        models = foresight.move(models, penalty)
     n_fitted = n_free + problem.n_nuisance[models.task]
     n_samples = problem.n_effective[models.task]
     few = (n_fitted < n_samples) & (n_samples < FEW_SAMPLES * n_fitted)
@@ -138,11 +146,11 @@ def hop(problem: Problem, models: Models, ridge: float, rng: np.random.Generator
 
 def _masks(models: Models, thin: Array) -> list[Array]:
     """Mark the entries that count, in components of balanced length; all where not thinned."""
-    length = np.abs(models.scales) ** (1 / len(models.components))
-    balanced = [np.abs(c) * length[..., None] for c in models.components]
-    flat = np.concatenate([b.reshape(len(models), -1) for b in balanced], axis=1)
-    cut = ZERO * np.sqrt(np.mean(flat**2, axis=1))
-    return [(b > cut[:, None, None]) | ~thin[:, None, None] for b in balanced]
+    size = np.abs(models.flat())
+    cut = ZERO * np.sqrt(np.mean(size**2, axis=1, keepdims=True))
+    kept = (size > cut) | ~thin[:, None]
+    blocks = zip(models.blocks(), models.components, strict=True)
+    return [kept[:, block].reshape(component.shape) for block, component in blocks]
 
 
 def evidence(problem: Problem, fits: Polished, n_free: Array) -> Array:

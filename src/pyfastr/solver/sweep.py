@@ -83,6 +83,12 @@ def features_of(projection: Array, dtype: Any) -> Array:
     return features.reshape(K, N, R * p)
 
 
+def all_features(problem: Problem, components: list[Array]) -> Array:
+    """Put the projections onto all modes side by side: ``(K, N, q)``, in one pass over X."""
+    projections = problem.projector.project_all(components)
+    return np.concatenate([features_of(p, float) for p in projections], axis=2)
+
+
 def solve_mode(
     problem: Problem,
     features: Array,

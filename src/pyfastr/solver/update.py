@@ -71,14 +71,19 @@ def ridge_solution(Q: Array, z: Array, ridge: Array | float) -> Array:
 
 
 def solve_regularised(gram: Array, rhs: Array, ridge: Array | float, n_features: int) -> Array:
-    """Solve ``(gram + ridge * trace(gram) / n_features * I) x = rhs`` for a stack of matrices.
+    """Solve ``(gram + ridge * trace(gram) / n_features * I) x = rhs`` for a stack of matrices."""
+    return np.linalg.solve(regularise(gram, ridge, n_features), rhs)
 
-    A ridge too small for the precision is raised to it, and a zero matrix (nothing to fit) gives
-    a zero solution, so the result is always finite.
+
+def regularise(gram: Array, ridge: Array | float, n_features: int) -> Array:
+    """Add the ridge to the diagonal of every matrix, in place.
+
+    A ridge too small for the precision is raised to it, and a zero matrix (nothing to fit) becomes
+    the identity, whose solution is zero, so that the result is always finite.
     """
     diagonal = np.arange(gram.shape[-1])
     trace = gram[:, diagonal, diagonal].sum(axis=1)
     smallest = 4 * np.finfo(gram.dtype).eps
     amount = np.maximum(ridge, smallest) * trace / n_features
     gram[:, diagonal, diagonal] += np.where(trace > 0, amount, 1)[:, None]
-    return np.linalg.solve(gram, rhs)
+    return gram

@@ -1,0 +1,142 @@
+"""Where sweeps will end, foreseen in the tangent space of the models they begin from.
+
+Near a solution fitted values are linear in the components. The products of that linear problem
+take one pass over X for each solution, however many ridges, thresholds and supports begin there,
+and its own sweeps do without X. What they leave to the sweeps proper is of second order.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyfastr.solver.models import Models, put, relative_change, unit
+from pyfastr.solver.problem import Problem
+from pyfastr.solver.sweep import all_features, batches
+from pyfastr.solver.update import Penalty, regularise, soft_threshold
+
+Array = NDArray[Any]
+
+# The linear problem is close to the true one where there are so many samples for each free
+# parameter, no larger share of the response is left unexplained, and the penalty is small.
+ENOUGH_SAMPLES, LITTLE_NOISE, SMALL_PENALTY = 2.0, 0.05, 0.1
+# A ridge below this hardly moves a solution.
+NO_RIDGE = 1e-3
+# Of the linear problem; the change of a model beyond which it is not believed.
+LINEAR_SWEEPS, FAR = 20, 0.5
+# Memory for the inverse matrices of a batch of models.
+INVERSES_BYTES = 100 << 20
+
+
+@dataclass(frozen=True)
+class Foresight:
+    """The linear problems of those models of a batch whose sweeps can be foreseen.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (L,)
+        The models.
+    points : Models
+        P different models that they begin from.
+    at : ndarray of shape (L,)
+        The point of each.
+    gram, moment : ndarrays of shape (P, q, q) and (P, q)
+        ``J'J`` and ``J'y``; J has the projections of the samples onto all modes side by side.
+    """
+
+    rows: Array
+    points: Models
+    at: Array
+    gram: Array
+    moment: Array
+
+    def move(self, models: Models, penalty: Penalty) -> Models:
+        """Return the models, those of `rows` moved to where sweeps with a penalty will end."""
+        if not len(self.rows):
+            return models
+        ends = [self._sweep(part, penalty.take(self.rows[part])) for part in self._batches()]
+        foreseen = Models.concatenate(ends)
+        near = relative_change(foreseen, self.points.take(self.at)) <= FAR
+        return put(models, self.rows[near], foreseen.take(near))
+
+    def _batches(self) -> Iterator[slice]:
+        """Cut the rows so that their inverse matrices keep to the memory limit."""
+        largest = max(c[0].size for c in self.points.components)
+        step = max(1, INVERSES_BYTES // (8 * len(self.points.components) * largest**2))
+        yield from (slice(i, i + step) for i in range(0, len(self.rows), step))
+
+    def _sweep(self, part: slice, penalty: Penalty) -> Models:
+        """Sweep over the modes of the linear problems."""
+        at = self.at[part]
+        start = self.points.take(at)
+        components, scales = list(start.components), start.scales
+        blocks = self.points.blocks()
+        inverses = [self._inverse(at, m, block, penalty) for m, block in enumerate(blocks)]
+        for _ in range(LINEAR_SWEEPS):
+            for m, block in enumerate(blocks):
+                moved = [
+                    ((c - c0) * scales[..., None]).reshape(len(at), -1)
+                    for c, c0 in zip(components, start.components, strict=True)
+                ]
+                moved[m][:] = 0
+                left = self.moment[at, block] - self._fitted(at, np.hstack(moved), block)
+                solution = (inverses[m] @ left[..., None])[..., 0]
+                solution = soft_threshold(solution, penalty.threshold)
+                components[m], scales = unit(solution.reshape(components[m].shape))
+        return Models(components, scales, start.task)
+
+    def _fitted(self, at: Array, moved: Array, block: slice) -> Array:
+        """Products of a mode's projections with what the other modes' moves explain."""
+        fitted = np.empty((len(at), block.stop - block.start))
+        for point in np.unique(at):
+            own = at == point
+            fitted[own] = moved[own] @ self.gram[point][:, block]
+        return fitted
+
+    def _inverse(self, at: Array, mode: int, block: slice, penalty: Penalty) -> Array:
+        """Inverse matrices of one mode's ridge regressions; zero outside of the masks."""
+        gram = self.gram[at, block, block]
+        if penalty.masks is None:
+            return np.linalg.inv(regularise(gram, penalty.ridge, gram.shape[1]))
+        mask = penalty.masks[mode].reshape(len(at), -1)
+        inside = mask[:, :, None] & mask[:, None, :]
+        return np.linalg.inv(regularise(gram * inside, penalty.ridge, gram.shape[1])) * inside
+
+
+def foresee(problem: Problem, starts: Models, penalty: Penalty) -> Foresight:
+    """Make the linear problems of starts that are close to where their sweeps will end."""
+    rows = _candidates(problem, starts, penalty)
+    keys = np.hstack([starts.task[:, None], starts.flat()])[rows]
+    _, first, at = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    points, at = starts.take(rows[first]), at.reshape(-1)
+    q = keys.shape[1] - 1
+    gram, moment = np.empty((len(points), q, q)), np.empty((len(points), q))
+    explained = np.empty(len(points), bool)
+    for part in batches(problem, len(points), 8.0 * 3 * problem.n_samples * q):
+        some = points.take(part)
+        y = problem.of(problem.response, some.task)
+        J, y = problem.whiten(all_features(problem, some.components), y, some.task)
+        gram[part] = J.transpose(0, 2, 1) @ J
+        moment[part] = (y[:, None] @ J)[:, 0]
+        first_mode = some.blocks()[0]
+        scaled = (some.components[0] * some.scales[..., None]).reshape(len(some), -1, 1)
+        left = y - (J[:, :, first_mode] @ scaled)[..., 0]
+        explained[part] = np.mean(left**2, axis=1) <= LITTLE_NOISE
+    good = explained[at]
+    return Foresight(rows[good], points, at[good], gram, moment)
+
+
+def _candidates(problem: Problem, starts: Models, penalty: Penalty) -> Array:
+    """Return the models with samples enough, and a penalty that is small but not nothing.
+
+    Several terms share what they explain in many ways, and sweeps need long to settle on one.
+    """
+    if problem.labels is not None or len(problem.shape) == 1 or starts.n_terms > 1:
+        return np.empty(0, int)
+    enough = problem.n_effective >= ENOUGH_SAMPLES * problem.degrees_of_freedom(starts.n_terms)
+    ridge, threshold = (np.broadcast_to(v, len(starts)) for v in (penalty.ridge, penalty.threshold))
+    matters = (threshold > 0) | (ridge >= NO_RIDGE)
+    small = np.maximum(ridge, threshold) <= SMALL_PENALTY
+    return np.flatnonzero(enough[starts.task] & matters & small)
