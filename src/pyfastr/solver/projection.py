@@ -76,6 +76,7 @@ class Projector:
         self.passes = 0.0
         self.shape = source.shape[1:]
         self._kept: _Kept | None = None
+        self._room = np.empty(0, source.dtype)
         n_bytes = prod(source.shape) * source.dtype.itemsize
         self._kept_bytes = max(MIN_KEPT_BYTES, KEPT_SHARE * n_bytes)
 
@@ -84,20 +85,24 @@ class Projector:
         """Number of samples."""
         return self.source.shape[0]
 
-    def project(self, components: Sequence[Array], mode: int) -> Array:
-        """Return ``pr(X; mode)`` for every model: ``(K, R, n_samples, p_mode)``."""
+    def project(self, components: Sequence[Array], mode: int, *, reuse: bool = False) -> Array:
+        """Return ``pr(X; mode)`` for every model: ``(K, R, n_samples, p_mode)``.
+
+        With `reuse` it may stand where the last such result stood, which is lost then: new memory
+        for every projection of a large batch costs as much as the products.
+        """
         if len(self.shape) == 1:
             return self._samples(*components[0].shape[:2])
         if not self._kept_serves(components, mode):
             self._kept = None
             support = self._worth_gathering(components, mode)
             if support is not None:
-                return self._gathered(components, mode, support)
+                return self._gathered(components, mode, support, reuse=reuse)
             self._keep(components, mode)
         if self._kept is not None:
             return self._from_kept(self._kept, components, mode)
         route = route_to(self.shape, mode, _n_rows(components))
-        return self._pass(components, [route])[mode]
+        return self._pass(components, [route], reuse=reuse)[mode]
 
     def project_all(self, components: Sequence[Array]) -> list[Array]:
         """Return the projections onto all modes in one pass over X."""
@@ -170,11 +175,14 @@ class Projector:
         K, R = components[0].shape[:2]
         return np.concatenate(parts, axis=1).reshape(K, R, self.n_samples, -1)
 
-    def _pass(self, components: Sequence[Array], routes: Sequence[Route]) -> dict[int, Array]:
+    def _pass(
+        self, components: Sequence[Array], routes: Sequence[Route], *, reuse: bool = False
+    ) -> dict[int, Array]:
         """Follow the routes while a block is at hand; return the projections by mode."""
         factors = self._rows(components)
         vectors = [self._vectors(factors, route.group) for route in routes]
-        outputs = {m: self._empty(components, m) for route in routes for m in route.modes}
+        modes = [m for route in routes for m in route.modes]
+        outputs = {m: self._empty(components, m, reuse=reuse) for m in modes}
 
         def work(block: Array, rows: slice) -> None:
             for route, product in zip(routes, vectors, strict=True):
@@ -185,9 +193,14 @@ class Projector:
         K, R = components[0].shape[:2]
         return {m: out.reshape(K, R, self.n_samples, -1) for m, out in outputs.items()}
 
-    def _empty(self, components: Sequence[Array], mode: int) -> Array:
-        """Make room for one projection of every row."""
-        return np.empty((_n_rows(components), self.n_samples, self.shape[mode]), self.source.dtype)
+    def _empty(self, components: Sequence[Array], mode: int, *, reuse: bool) -> Array:
+        """Make room for one projection of every row, where the last one stood if that may go."""
+        shape = (_n_rows(components), self.n_samples, self.shape[mode])
+        if not reuse:
+            return np.empty(shape, self.source.dtype)
+        if len(self._room) < prod(shape):
+            self._room = np.empty(prod(shape), self.source.dtype)
+        return self._room[: prod(shape)].reshape(shape)
 
     def _worth_gathering(self, components: Sequence[Array], mode: int) -> list[Array] | None:
         """Return the entries each component uses, if its zeros let most of X be skipped."""
@@ -196,12 +209,14 @@ class Projector:
         share = prod(len(used) for used in support) / prod(self.shape)
         return support if 0 < share * GATHER_COST < 1 else None
 
-    def _gathered(self, components: Sequence[Array], mode: int, support: list[Array]) -> Array:
+    def _gathered(
+        self, components: Sequence[Array], mode: int, support: list[Array], *, reuse: bool
+    ) -> Array:
         """Project from the slices of X that no zero makes needless."""
         factors = [f[:, used] for f, used in zip(self._rows(components), support, strict=True)]
         route = route_to([len(used) for used in support], mode, _n_rows(components))
         vectors = self._vectors(factors, route.group)
-        out = self._empty(components, mode)
+        out = self._empty(components, mode, reuse=reuse)
 
         def work(block: Array, rows: slice) -> None:
             _follow(route, gather(block, support, mode), vectors, factors, {mode: out[:, rows]})

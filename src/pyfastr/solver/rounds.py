@@ -26,7 +26,7 @@ MANY = 8
 FIRST_ROUND = ((2.0, 8), (1.5, 16), (1.25, 32), (1.05, 64), (0.9, 512), (0.0, 64))
 BUDGET = 960
 # Of the polish of known solutions, which are near their end.
-STEPS = 8
+STEPS = 3
 # A ridge from this size on leaves few minima, and no solution stands apart by its residuals.
 # Solutions of nearly the same problem, where there are any, leave even less to find.
 LARGE_RIDGE, BUDGET_OF_LARGE_RIDGE, BUDGET_BESIDE_KNOWN = 0.01, 64, 16

@@ -217,9 +217,9 @@ def fitted_values(problem: Problem, models: Models) -> Array:
     found = []
     for part in batches(problem, len(models), 16.0 * n_entries):
         some = models.take(part)
-        features = features_of(problem.projector.project(some.components, last), float)
-        vectors = some.components[last] * some.scales[..., None]
-        found.append((features @ vectors.reshape(len(some), -1, 1))[..., 0])
+        features = features_of(problem.projector.project(some.components, last, reuse=True))
+        vectors = (some.components[last] * some.scales[..., None]).reshape(len(some), -1, 1)
+        found += [(features[k].astype(float) @ vectors[k])[None, :, 0] for k in range(len(some))]
     return np.concatenate(found)
 
 

@@ -69,12 +69,12 @@ def cache_parts(array: Array) -> list[slice]:
     return [slice(i, i + step) for i in range(0, len(array), step)]
 
 
-def features_of(projection: Array, dtype: Any) -> Array:
+def features_of(projection: Array) -> Array:
     """Put the projections ``(K, R, N, p)`` of a model's terms side by side: ``(K, N, R p)``."""
     K, R, N, p = projection.shape
     if R == 1:
-        return projection.reshape(K, N, p).astype(dtype, copy=False)
-    features = np.empty((K, N, R, p), dtype)
+        return projection.reshape(K, N, p)
+    features = np.empty((K, N, R, p), projection.dtype)
 
     def fill(part: slice) -> None:
         features[part] = projection[part].transpose(0, 2, 1, 3)
@@ -86,7 +86,7 @@ def features_of(projection: Array, dtype: Any) -> Array:
 def all_features(problem: Problem, components: list[Array]) -> Array:
     """Put the projections onto all modes side by side: ``(K, N, q)``, in one pass over X."""
     projections = problem.projector.project_all(components)
-    return np.concatenate([features_of(p, float) for p in projections], axis=2)
+    return np.concatenate([features_of(p) for p in projections], axis=2, dtype=float)
 
 
 def solve_mode(
@@ -97,14 +97,15 @@ def solve_mode(
     penalty: Penalty,
     weights: Array | None = None,
 ) -> tuple[Array, Array]:
-    """Apply the paper's update to projected samples.
+    """Apply the paper's update to projected samples, in the type of the models.
 
     Returns the solutions ``(K, R, p)`` and their fitted values ``(K, N)``, intercept and
     covariates left out.
     """
 
     def solve(part: slice) -> tuple[Array, Array]:
-        some, now = features[part], penalty.take(part)
+        some = features[part].astype(models.scales.dtype, copy=False)
+        now = penalty.take(part)
         if now.masks is not None:
             some = some * now.masks[mode].reshape(len(some), 1, -1)
         g = None if weights is None else weights[part]
@@ -162,15 +163,15 @@ def update_mode(
 ) -> tuple[Models, Array]:
     """Update one mode of every model, the other components being of unit length."""
     K, R, p = models.components[mode].shape
-    dtype = models.scales.dtype
     solutions, fitted = [], []
-    # Terms are put side by side, and other types converted, by a copy.
-    n_copies = 1 if R == 1 and dtype == problem.projector.source.dtype else 2
-    parts = batches(problem, K, n_copies * problem.n_samples * R * p * dtype.itemsize)
+    # Terms are put side by side by a copy.
+    n_copies = 1 if R == 1 else 2
+    itemsize = problem.projector.source.dtype.itemsize
+    parts = batches(problem, K, n_copies * problem.n_samples * R * p * itemsize)
     for part in parts:
         # A whole batch goes as it is: the projector knows components it has seen.
         some = models if len(parts) == 1 else models.take(part)
-        features = features_of(problem.projector.project(some.components, mode), dtype)
+        features = features_of(problem.projector.project(some.components, mode, reuse=True))
         g = None if weights is None else weights[part]
         solution, fit = solve_mode(problem, features, some, mode, penalty.take(part), g)
         solutions.append(solution)
@@ -206,7 +207,7 @@ def simultaneous_sweep(problem: Problem, models: Models, penalty: Penalty) -> tu
         some, now = models.take(part), penalty.take(part)
         solutions, fitted = [], np.empty(0)
         for mode, projection in enumerate(problem.projector.project_all(some.components)):
-            features = features_of(projection, dtype)
+            features = features_of(projection)
             solution, fitted = solve_mode(problem, features, some, mode, now)
             solutions.append(solution)
         parts.append(_replace_all(some, solutions))
