@@ -108,7 +108,7 @@ def polish(
     K, R = models.scales.shape
     N, q = problem.n_samples, R * sum(problem.shape)
     parts = []
-    for part in batches(problem, K, 8.0 * (5 * N * q + 3 * min(N, q) ** 2)):
+    for part in batches(problem, K, 8.0 * (3.5 * N * q + 3 * min(N, q) ** 2)):
         some = None if masks is None else [m[part] for m in masks]
         batch = _Batch(problem, models.take(part).astype(float), some)
         # Steps that are the same stay so: models may end once the last kind is reached.
@@ -188,7 +188,8 @@ class _Batch:
             for f, s in zip(factors, self.shapes, strict=True)
         ]
         every = self._join(each)
-        return theta * every, J / every[:, None, :]
+        J /= every[:, None, :]
+        return theta * every, J
 
     def _evaluate(self, theta: Array) -> tuple[Array, Array]:
         """Jacobian of the fitted values ``(K, N, q)`` and residuals ``(K, N)``, whitened."""
@@ -196,8 +197,10 @@ class _Batch:
         J = all_features(self.problem, components)
         fitted = (J[:, :, self.blocks[0]] @ theta[:, self.blocks[0], None])[..., 0]
         r = self.problem.of(self.problem.response, self.task) - fitted
-        J, r = self.problem.whiten(J, r, self.task)
-        return (J if self.mask is None else J * self.mask[:, None, :]), r
+        J, r = self.problem.whiten(J, r, self.task, in_place=True)
+        if self.mask is not None:
+            J *= self.mask[:, None, :]
+        return J, r
 
     def _penalty(self, theta: Array, J: Array, now: Step) -> Array:
         """Diagonal of the quadratic that stands for ridge and sparsity at this point."""

@@ -112,7 +112,13 @@ class Problem:
         return values if len(values) == 1 else values[task]
 
     def whiten(
-        self, features: Array, response: Array, task: Array, weights: Array | None = None
+        self,
+        features: Array,
+        response: Array,
+        task: Array,
+        weights: Array | None = None,
+        *,
+        in_place: bool = False,
     ) -> tuple[Array, Array]:
         """Take the nuisance out of features ``(K, N, q)`` and response ``(K or 1, N)``, and weigh.
 
@@ -125,6 +131,8 @@ class Problem:
         task : ndarray of shape (K,)
         weights : ndarray of shape (K, n_samples), optional
             Weights of each model, times the task's.
+        in_place : bool
+            Whether the features may be overwritten.
         """
         g = self.weights_of(task, weights)
         dtype = features.dtype
@@ -135,12 +143,12 @@ class Problem:
             fit = _nuisance_fit(C, features, g)
             # An intercept is the same for all samples: one row to subtract, not an array to build.
             explained = C[:, :1] @ fit if self.constant_nuisance else C @ fit
-            features = features - explained
+            features = np.subtract(features, explained, out=features if in_place else None)
             size = _sum_of_squares(fit)
             response = response - (C @ _nuisance_fit(C, response[:, :, None], g))[..., 0]
         if root is not None:
             # In place: the temporaries of a batch cost more than its arithmetic.
-            out = features if C.shape[2] else np.empty_like(features)
+            out = features if C.shape[2] or in_place else np.empty_like(features)
             features = np.multiply(features, root[:, :, None], out=out)
             response = response * root
         if size is not None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.solver.models import Models, distinct
+from pyfastr.solver.models import Models, cosines, distinct
 from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import SMALLEST_SHARE, Problem
 from pyfastr.solver.starts import Kind, race
@@ -119,7 +119,7 @@ def search(
     open_tasks = np.arange(problem.n_tasks)
     state = [_Searched() for _ in open_tasks]
     if known is not None:
-        state[0].add(problem, known, polish(problem, known, [Step(ridge)] * STEPS), len(known))
+        state[0].add(problem, known, _polished(problem, known, ridge), len(known))
         report(state[0].starts)
         if state[0].done:
             return [state[0].found()]
@@ -143,6 +143,13 @@ def search(
         if not len(open_tasks):
             break
     return [s.found() for s in state]
+
+
+def _polished(problem: Problem, known: Models, ridge: float) -> Polished:
+    """Polish solutions of nearly the same problem; of those that are the same, one for all."""
+    leaders, _ = distinct(known, np.zeros(len(known)))
+    polished = polish(problem, known.take(leaders), [Step(ridge)] * STEPS)
+    return polished.take(np.argmax(cosines(known)[:, leaders], axis=1))
 
 
 class _Searched:

@@ -117,7 +117,8 @@ def foresee(problem: Problem, starts: Models, penalty: Penalty) -> Foresight:
     for part in batches(problem, len(points), 8.0 * 3 * problem.n_samples * q):
         some = points.take(part)
         y = problem.of(problem.response, some.task)
-        J, y = problem.whiten(all_features(problem, some.components), y, some.task)
+        J = all_features(problem, some.components)
+        J, y = problem.whiten(J, y, some.task, in_place=True)
         gram[part] = J.transpose(0, 2, 1) @ J
         moment[part] = (y[:, None] @ J)[:, 0]
         first_mode = some.blocks()[0]
