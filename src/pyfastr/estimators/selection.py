@@ -56,8 +56,9 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
         model (fewest terms, then largest threshold, then largest ridge) whose score is within one
         standard error of the best.
     init, n_init, sweep, max_iter, tol, fit_intercept, verbose
-        As in :class:`FasTRRegressor`, for the final fit; the folds make at most 15 sweeps, and
-        with ``n_init="auto"`` at most 256 starts each.
+        As in :class:`FasTRRegressor`, for the final fit; the folds make at most 15 sweeps. With
+        ``n_init="auto"`` they have at most 256 starts each, and the final fit begins from their
+        solutions: it searches no further if these agree.
     refit_support : bool, default=True
         Whether supports found by a threshold are fitted anew without it, in folds and at the end.
     random_state : int, RandomState or None, default=None
