@@ -42,7 +42,7 @@ RIDGES = (1e-5, 0.01, 0.1, 1.0, 10.0)
 BLIND_RIDGES = (0.01, 0.1, 0.3, 1.0, 10.0)
 # Most models of a grid stand still after a few sweeps; those that never do are scored as they are.
 # With fewer samples than free parameters hardly any does, and more sweeps are no better.
-FOLD_SWEEPS, BLIND_SWEEPS = 15, 10
+FOLD_SWEEPS, BLIND_SWEEPS = 15, 6
 # What the best estimator's own parameters and those of its twin have in common.
 SHARED = ("init", "n_init", "sweep", "max_iter", "tol", "fit_intercept", "refit_support", "verbose")
 FITTED = ("factors_", "scales_", "intercept_", "n_iter_", "converged_", "history_", "starts_")

@@ -166,7 +166,7 @@ def _simulation_text(study: Study) -> list[str]:
     rounded = [problem.title for problem in problems if problem.dtype.itemsize == 4]
     if not rounded:
         return [simulation]
-    return [simulation, f"In float32, to fit in memory: {', '.join(rounded)}."]
+    return [simulation, f"In float32, to save memory and time: {', '.join(rounded)}."]
 
 
 def _percentages(shares: list[float]) -> str:
