@@ -101,3 +101,12 @@ def test_what_cannot_be_foreseen_is_left_alone(options, penalty):
     foresight = foresee(problem, starts, penalty)
     assert not len(foresight.rows)
     assert foresight.move(starts, penalty) is starts
+
+
+def test_too_many_tasks_for_the_memory_are_left_alone(monkeypatch):
+    problem, starts = solved((12, 10), n_tasks=3)
+    penalty = Penalty(1e-5, 0.01)
+    monkeypatch.setattr("pyfastr.solver.tangent.PRODUCTS_BYTES", 8 * 3 * 22**2 - 1)
+    assert foresee(problem, starts, penalty).move(starts, penalty) is starts
+    two = starts.take(slice(0, 2))
+    assert len(foresee(problem, two, penalty).rows) == 2

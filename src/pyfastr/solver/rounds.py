@@ -39,9 +39,9 @@ class Starts:
     Attributes
     ----------
     n_starts : int
-        Starts that ran.
+        Starts that ran, and solutions of folds that a final fit began from.
     n_polished : int
-        Those that survived the race and were polished.
+        Those that survived the race and were polished; all solutions of folds.
     n_hits : int
         Polished starts that ended in the returned solution.
     gap : float

@@ -26,8 +26,9 @@ ENOUGH_SAMPLES, LITTLE_NOISE, SMALL_PENALTY = 2.0, 0.05, 0.1
 NO_RIDGE = 1e-3
 # Of the linear problem; the change of a model beyond which it is not believed.
 LINEAR_SWEEPS, FAR = 20, 0.5
-# Memory for the inverse matrices of a batch of models.
-INVERSES_BYTES = 100 << 20
+# Memory for the inverse matrices of a batch of models, and for the products of all points: of more
+# tasks than that nothing is foreseen.
+INVERSES_BYTES, PRODUCTS_BYTES = 100 << 20, 200 << 20
 
 
 @dataclass(frozen=True)
@@ -110,8 +111,10 @@ def foresee(problem: Problem, starts: Models, penalty: Penalty) -> Foresight:
     rows = _candidates(problem, starts, penalty)
     keys = np.hstack([starts.task[:, None], starts.flat()])[rows]
     _, first, at = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    points, at = starts.take(rows[first]), at.reshape(-1)
     q = keys.shape[1] - 1
+    if 8 * len(first) * q**2 > PRODUCTS_BYTES:
+        rows, first, at = rows[:0], first[:0], at[:0]
+    points, at = starts.take(rows[first]), at.reshape(-1)
     gram, moment = np.empty((len(points), q, q)), np.empty((len(points), q))
     explained = np.empty(len(points), bool)
     for part in batches(problem, len(points), 8.0 * 3 * problem.n_samples * q):
