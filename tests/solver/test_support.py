@@ -61,7 +61,7 @@ def test_a_refit_has_the_ridge_of_as_many_parameters():
         component[..., used] = own
     found = refit(problem, Models(wide, start.scales), ridge, 200, tol=1e-7)
     # 7 of 15 parameters are left, and 4 of the 8 entries that a ridge is relative to.
-    own = Penalty(ridge * 7 / 15 * 4 / 8)
+    own = Penalty(ridge * (7 / 15) ** 2 * 4 / 8)
     expected = run_sweeps(alone, start, own, max_iter=200, tol=1e-7)[0]
     assert_allclose(found.coefficient()[np.ix_(used, used)], expected.coefficient(), rtol=1e-5)
 
