@@ -219,8 +219,9 @@ def fitted_values(problem: Problem, models: Models) -> Array:
         some = models.take(part)
         features = features_of(problem.projector.project(some.components, last, reuse=True))
         vectors = (some.components[last] * some.scales[..., None]).reshape(len(some), -1, 1)
-        found += [(features[k].astype(float) @ vectors[k])[None, :, 0] for k in range(len(some))]
-    return np.concatenate(found)
+        pairs = zip(features, vectors, strict=True)
+        found += [(own.astype(float, copy=False) @ vector)[:, 0] for own, vector in pairs]
+    return np.stack(found)
 
 
 def _search(

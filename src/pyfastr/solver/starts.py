@@ -31,8 +31,8 @@ POLISH_HEAT, SMALLEST_RIDGE = 0.3, 1e-9
 SMALL_SAMPLE = 1000
 # A race begins as a sprint where there are so many samples for each degree of freedom, and so many
 # times the root of the number of entries of a sample: with fewer, not even half of the sprints
-# found the right valley. It looks at no more samples than are enough for nine of ten, if there are
-# so many times as many.
+# found the right valley. It looks at no more samples than are enough for nine of ten (eight at
+# 200 x 200 x 5), if there are so many times as many.
 SPRINT_SAMPLES, ENOUGH_SAMPLES, WORTH_THINNING = (2.0, 1.5), (2.5, 2.0), 1.5
 # A sprint's result holds if no larger share of the response is left unexplained: wrong valleys of
 # so many samples leave 0.15 and more (seen in hundreds of sprints), and noise moves the valleys.
