@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from pyfastr.datasets import make_tensor_regression
+from pyfastr.datasets import make_tensor_regression, simulation
 
 SHAPES = [(7,), (6, 5), (4, 3, 5), (3, 2, 4, 2)]
 
@@ -81,6 +81,17 @@ def test_more_samples_of_the_same_seed_continue_the_same_problem():
     X_more, _, W_more = make_tensor_regression(9, (4, 3), coef=True, random_state=0)
     assert_array_equal(W, W_more)
     assert_array_equal(X, X_more[:6])
+
+
+def test_large_data_are_drawn_in_pieces_of_their_own_and_continue_too(monkeypatch):
+    whole, _ = make_tensor_regression(9, (4, 3), random_state=0)
+    monkeypatch.setattr(simulation, "PIECE", 30)
+    X, _ = make_tensor_regression(9, (4, 3), random_state=0)
+    # The first piece is what it would be alone, the others are no repetition of it.
+    assert_array_equal(X.ravel()[:30], whole.ravel()[:30])
+    assert len(np.unique(X)) == X.size
+    fewer, _ = make_tensor_regression(6, (4, 3), random_state=0)
+    assert_array_equal(fewer, X[:6])
 
 
 def test_none_draws_new_data():

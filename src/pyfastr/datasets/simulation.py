@@ -9,9 +9,14 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from pyfastr.estimators.validation import as_generator
+from pyfastr.solver.parallel import map_threads
 
 Array = NDArray[Any]
 RandomState = int | np.random.RandomState | np.random.Generator | None
+
+# X is drawn in pieces of so many entries, each after the first by a stream of its own: a few
+# threads can share the work, and how many they are changes nothing.
+PIECE = 1 << 28
 
 
 @overload
@@ -111,12 +116,25 @@ def make_tensor_regression(
     W = _draw_term(rng, sizes, sparsity, real)
     for _ in range(R - 1):
         W += _draw_term(rng, sizes, sparsity, real)
-    X: Array = np.empty((N, *sizes), dtype=real)
-    rng.standard_normal(dtype=real.type, out=X)
+    X = _draw_samples(rng, (N, *sizes), real)
     # One pass over X through a view: W is no larger than one sample.
     y = X.reshape(N, -1) @ W.ravel()
     y += real.type(noise) * rng.standard_normal(N, dtype=real.type)
     return (X, y, W) if coef else (X, y)
+
+
+def _draw_samples(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Gaussian tensors."""
+    X: Array = np.empty(shape, dtype)
+    entries = X.reshape(-1)
+    pieces = [entries[i : i + PIECE] for i in range(0, entries.size, PIECE)]
+    streams = [rng, *rng.spawn(len(pieces) - 1)] if len(pieces) > 1 else [rng]
+
+    def fill(number: int) -> None:
+        streams[number].standard_normal(dtype=dtype.type, out=pieces[number])
+
+    map_threads(fill, range(len(pieces)))
+    return X
 
 
 def _draw_term(
