@@ -1,12 +1,12 @@
 """What could be had at best: least squares that is told the support and starts at the truth."""
 
-from collections.abc import Iterator
 from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.solver.projection import Projector
 from pyfastr.sources import ArraySource
 
 Array = NDArray[Any]
@@ -42,9 +42,6 @@ class Oracle:
     def fit(self, X: Array, y: Array) -> "Oracle":
         """Fit by Gauss-Newton with halved steps.
 
-        The truth fixes the components up to factors of product one; the least-squares step of
-        minimum norm leaves those alone.
-
         Parameters
         ----------
         X : ndarray of shape (n_samples, p1, ..., pM)
@@ -55,7 +52,6 @@ class Oracle:
         Oracle
             The fitted estimator itself.
         """
-        # In float32 the directions that leave W as it is would not be told from others.
         W = np.asarray(self.coef_true, dtype=float)
         support = [np.flatnonzero(W.any(axis=_all_but(mode, W.ndim))) for mode in range(W.ndim)]
         components = _gauss_newton(_OnSupport(X, support), y, _components(W[np.ix_(*support)]))
@@ -90,28 +86,26 @@ def _predict(X: Array, coef: Array) -> Array:
 
 
 class _OnSupport:
-    """Samples without the entries that are known to be zero, gathered block by block."""
+    """Projections of samples whose entries outside of a support do not count."""
 
     def __init__(self, X: Array, support: list[Array]) -> None:
-        self._source, self._support = ArraySource(X), support
+        self._projector, self._support = Projector(ArraySource(X)), support
 
     def project(self, components: list[Array]) -> list[Array]:
         """Contract every mode but one, for each mode."""
-        modes = range(len(components))
-        parts = [[_project(block, components, mode) for mode in modes] for block in self._blocks()]
-        return [np.concatenate(own) for own in zip(*parts, strict=True)]
-
-    def _blocks(self) -> Iterator[Array]:
-        for rows in self._source.slices:
-            block = self._source.read(rows)
-            yield block[np.ix_(np.arange(len(block)), *self._support)]
+        whole = [np.zeros((1, 1, p)) for p in self._projector.shape]
+        for entries, used, values in zip(whole, self._support, components, strict=True):
+            entries[..., used] = values
+        projections = [self._projector.project(whole, mode) for mode in range(len(whole))]
+        pairs = zip(projections, self._support, strict=True)
+        return [p[0, 0][:, used].astype(float) for p, used in pairs]
 
 
 def _gauss_newton(X: _OnSupport, y: Array, components: list[Array]) -> list[Array]:
     """Improve the components until the residuals stand still."""
     residual, jacobian = _linearise(X, y, components)
     for _ in range(_MAX_STEPS):
-        step = np.linalg.lstsq(jacobian, residual, rcond=1e-10)[0][:-1]
+        step = _step(jacobian, residual, components)
         moved = _halve_until_better(X, y, components, step, residual)
         if moved is None:
             break
@@ -149,13 +143,20 @@ def _linearise(X: _OnSupport, y: Array, components: list[Array]) -> tuple[Array,
     return residual - residual.mean(), jacobian
 
 
-def _project(X: Array, components: list[Array], mode: int) -> Array:
-    """Contract every mode but one."""
-    for w in components[:mode:-1]:
-        X = X @ w
-    for w in components[:mode]:
-        X = w @ X.reshape(len(X), len(w), -1)
-    return X.reshape(len(X), -1)
+def _step(jacobian: Array, residual: Array, components: list[Array]) -> Array:
+    """Least squares without the steps that change factors of product one, which W never shows.
+
+    They are held at zero by equations of their own: products in float32 would not tell their
+    singular values, which are zero, from others.
+    """
+    held = []
+    for w in components[1:]:
+        parts = [-u if u is w else u if u is components[0] else 0 * u for u in components]
+        held.append(np.concatenate([*parts, [0.0]]))
+    size = np.linalg.norm(jacobian) / np.sqrt(len(jacobian))
+    design = np.vstack([jacobian, *(size * h[None] for h in held)])
+    step: Array = np.linalg.lstsq(design, np.append(residual, np.zeros(len(held))), rcond=None)[0]
+    return step[:-1]
 
 
 def _halve_until_better(
