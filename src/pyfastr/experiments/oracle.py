@@ -11,7 +11,7 @@ from pyfastr.sources import ArraySource
 
 Array = NDArray[Any]
 
-_MAX_STEPS, _TOL = 100, 1e-10
+_MAX_STEPS = 100
 
 
 class Oracle:
@@ -90,6 +90,8 @@ class _OnSupport:
 
     def __init__(self, X: Array, support: list[Array]) -> None:
         self._projector, self._support = Projector(ArraySource(X)), support
+        # Rounding makes promises of this size.
+        self.tol = 10 * float(np.finfo(self._projector.source.dtype).eps)
 
     def project(self, components: list[Array]) -> list[Array]:
         """Contract every mode but one, for each mode."""
@@ -102,18 +104,17 @@ class _OnSupport:
 
 
 def _gauss_newton(X: _OnSupport, y: Array, components: list[Array]) -> list[Array]:
-    """Improve the components until the residuals stand still."""
+    """Improve the components until no step promises to lower the residuals."""
     residual, jacobian = _linearise(X, y, components)
     for _ in range(_MAX_STEPS):
         step = _step(jacobian, residual, components)
+        left = residual - jacobian[:, :-1] @ step
+        if 1 - (left @ left) / (residual @ residual) < X.tol:
+            break
         moved = _halve_until_better(X, y, components, step, residual)
         if moved is None:
             break
-        components, new_residual, jacobian = moved
-        gain = 1 - (new_residual @ new_residual) / (residual @ residual)
-        residual = new_residual
-        if gain < _TOL:
-            break
+        components, residual, jacobian = moved
     return components
 
 
