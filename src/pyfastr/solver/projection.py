@@ -32,8 +32,8 @@ ENOUGH_ROWS = 128
 # Intermediates kept between updates: beyond this, more of X is read instead.
 MIN_KEPT_BYTES = 160 << 20
 KEPT_SHARE = 0.1
-# With more rows a pass is bound by arithmetic, and kept intermediates gain nothing.
-MAX_KEPT_ROWS = 2
+# So few rows are bound by memory: any mode may be contracted first, if that saves a pass.
+FEW_ROWS = 2
 # Sums of samples take blocks of so many samples for each sum, and of so many bytes at most.
 SAMPLES_PER_SUM, WIDE_BYTES = 4, 128 << 20
 # Gathering a part of X costs about this many times a plain read of it.
@@ -55,8 +55,9 @@ class Projector:
     Components come as M arrays ``(K, R, p_m)``: K models of R terms. One model at a time keeps X
     contracted with the mode whose update is farthest away, and all updates before that one are
     served from there (the multi-sweep dimension tree of Ma and Solomonik): M / (M - 1) passes a
-    sweep. An intermediate is valid as long as that mode's array is the same object, so components
-    must be replaced when they change, never written to.
+    sweep. Many models keep X contracted with the first mode, where their updates of the others
+    begin with that product: two passes a sweep. An intermediate is valid as long as that mode's
+    array is the same object, so components must be replaced when they change, never written to.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ class Projector:
                 return self._gathered(components, mode, support, reuse=reuse)
             self._keep(components, mode)
         if self._kept is not None:
-            return self._from_kept(self._kept, components, mode)
+            return self._from_kept(self._kept, components, mode, reuse=reuse)
         route = route_to(self.shape, mode, _n_rows(components))
         return self._pass(components, [route], reuse=reuse)[mode]
 
@@ -154,26 +155,45 @@ class Projector:
         return kept is not None and kept.mode != mode and components[kept.mode] is kept.components
 
     def _keep(self, components: Sequence[Array], mode: int) -> None:
-        """Contract the mode that is updated last from now on, if that saves a pass."""
-        n_modes = len(self.shape)
-        farthest = (mode - 1) % n_modes
+        """Contract a mode that is updated later than the next one, if that saves a pass."""
         n_rows = _n_rows(components)
-        n_entries = n_rows * prod(self.source.shape) // self.shape[farthest]
-        too_large = n_entries * self.source.dtype.itemsize > self._kept_bytes
-        if n_modes < 3 or n_rows > MAX_KEPT_ROWS or too_large:
+        first = self._contracted_first(n_rows, mode)
+        if first is None:
             return
-        group = range(farthest, farthest + 1)
+        n_entries = n_rows * prod(self.source.shape) // self.shape[first]
+        if n_entries * self.source.dtype.itemsize > self._kept_bytes:
+            return
+        group = range(first, first + 1)
         vectors = self._vectors(self._rows(components), group)
         blocks = self._map(lambda block, rows: contract_group(block, vectors, group))
-        self._kept = _Kept(farthest, components[farthest], blocks)
+        self._kept = _Kept(first, components[first], blocks)
 
-    def _from_kept(self, kept: _Kept, components: Sequence[Array], mode: int) -> Array:
+    def _contracted_first(self, n_rows: int, mode: int) -> int | None:
+        """Return the mode to contract for this update and later ones; None: for this one only."""
+        n_modes = len(self.shape)
+        if n_modes < 3:
+            return None
+        if n_rows <= FEW_ROWS:
+            return (mode - 1) % n_modes
+        # Of many rows all modes but one go at once, unless the product begins with one anyway.
+        begins_with_one = len(route_to(self.shape, mode, n_rows).group) == 1
+        return 0 if mode == 1 and begins_with_one else None
+
+    def _from_kept(
+        self, kept: _Kept, components: Sequence[Array], mode: int, *, reuse: bool
+    ) -> Array:
         """Project from the kept intermediate, without reading X."""
         factors = outside(range(kept.mode, kept.mode + 1), self._rows(components))
         inner = mode - (kept.mode < mode)
-        parts = map_threads(lambda block: project_own(block, factors, inner), kept.blocks)
+        out = self._empty(components, mode, reuse=reuse)
+
+        def work(item: tuple[slice, Array]) -> None:
+            rows, block = item
+            out[:, rows] = project_own(block, factors, inner)
+
+        map_threads(work, list(zip(self.source.slices, kept.blocks, strict=True)))
         K, R = components[0].shape[:2]
-        return np.concatenate(parts, axis=1).reshape(K, R, self.n_samples, -1)
+        return out.reshape(K, R, self.n_samples, -1)
 
     def _pass(
         self, components: Sequence[Array], routes: Sequence[Route], *, reuse: bool = False

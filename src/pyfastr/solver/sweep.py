@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
+from math import ceil
 from typing import Any, Literal
 
 import numpy as np
@@ -55,12 +57,13 @@ class History:
 
 
 def batches(problem: Problem, n_models: int, bytes_per_model: float) -> list[slice]:
-    """Cut a batch of models so that each part keeps to the memory limit."""
+    """Cut a batch of models into parts of about one size, each within the memory limit."""
     source = problem.projector.source
     limit = max(MIN_BATCH_BYTES, BATCH_SHARE * np.prod(source.shape) * source.dtype.itemsize)
     limit *= MANY_TASKS if problem.n_tasks > 1 else 1
-    step = max(1, int(limit // bytes_per_model))
-    return [slice(i, i + step) for i in range(0, n_models, step)]
+    n_parts = ceil(n_models / max(1, limit // bytes_per_model))
+    edges = np.linspace(0, n_models, n_parts + 1).astype(int).tolist()
+    return [slice(i, j) for i, j in pairwise(edges)]
 
 
 def cache_parts(array: Array) -> list[slice]:
@@ -85,8 +88,15 @@ def features_of(projection: Array) -> Array:
 
 def all_features(problem: Problem, components: list[Array]) -> Array:
     """Put the projections onto all modes side by side: ``(K, N, q)``, in one pass over X."""
-    projections = problem.projector.project_all(components)
-    return np.concatenate([features_of(p) for p in projections], axis=2, dtype=float)
+    parts = [features_of(p) for p in problem.projector.project_all(components)]
+    K, N = parts[0].shape[:2]
+    features = np.empty((K, N, sum(p.shape[2] for p in parts)))
+
+    def fill(k: int) -> None:
+        np.concatenate([p[k] for p in parts], axis=1, out=features[k])
+
+    map_threads(fill, range(K))
+    return features
 
 
 def solve_mode(
@@ -162,21 +172,9 @@ def update_mode(
     weights: Array | None = None,
 ) -> tuple[Models, Array]:
     """Update one mode of every model, the other components being of unit length."""
-    K, R, p = models.components[mode].shape
-    solutions, fitted = [], []
-    # Terms are put side by side by a copy.
-    n_copies = 1 if R == 1 else 2
-    itemsize = problem.projector.source.dtype.itemsize
-    parts = batches(problem, K, n_copies * problem.n_samples * R * p * itemsize)
-    for part in parts:
-        # A whole batch goes as it is: the projector knows components it has seen.
-        some = models if len(parts) == 1 else models.take(part)
-        features = features_of(problem.projector.project(some.components, mode, reuse=True))
-        g = None if weights is None else weights[part]
-        solution, fit = solve_mode(problem, features, some, mode, penalty.take(part), g)
-        solutions.append(solution)
-        fitted.append(fit)
-    return models.replace(mode, np.concatenate(solutions)), np.concatenate(fitted)
+    features = features_of(problem.projector.project(models.components, mode, reuse=True))
+    solution, fitted = solve_mode(problem, features, models, mode, penalty, weights)
+    return models.replace(mode, solution), fitted
 
 
 def cyclic_sweep(
@@ -186,11 +184,23 @@ def cyclic_sweep(
     draw_weights: DrawWeights | None = None,
 ) -> tuple[Models, Array]:
     """Update the modes in turn; return the models and their loss."""
-    fitted = np.empty(0)
-    for mode in range(len(models.components)):
-        weights = draw_weights() if draw_weights else None
-        models, fitted = update_mode(problem, models, mode, penalty, weights)
-    return models, problem.loss(fitted, models.task)
+    K, R = models.scales.shape
+    # Terms are put side by side by a copy.
+    n_copies = 1 if R == 1 else 2
+    itemsize = problem.projector.source.dtype.itemsize
+    parts = batches(problem, K, n_copies * problem.n_samples * R * max(models.shape) * itemsize)
+    draws = [draw_weights() if draw_weights else None for _ in models.components]
+    swept, losses = [], []
+    for part in parts:
+        # A whole batch goes as it is: the projector knows components it has seen.
+        some = models if len(parts) == 1 else models.take(part)
+        fitted = np.empty(0)
+        for mode, weights in enumerate(draws):
+            g = None if weights is None else weights[part]
+            some, fitted = update_mode(problem, some, mode, penalty.take(part), g)
+        swept.append(some)
+        losses.append(problem.loss(fitted, some.task))
+    return swept[0] if len(parts) == 1 else Models.concatenate(swept), np.concatenate(losses)
 
 
 def simultaneous_sweep(problem: Problem, models: Models, penalty: Penalty) -> tuple[Models, Array]:
