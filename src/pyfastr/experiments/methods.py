@@ -31,7 +31,7 @@ Array = NDArray[Any]
 N_FOLDS, MAX_ITER, TOL = 5, 1000, 1e-3
 # The simulations have little noise: where the coefficient can be identified no larger ridge or
 # threshold was ever chosen. The default grid is for data of any kind.
-RIDGES, THRESHOLDS = (1e-5, 1e-2), (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)
+RIDGES, THRESHOLDS = (1e-5, 1e-2), (0.0, 0.001, 0.003, 0.01, 0.03)
 # Folds of fewer samples for each free parameter miss what all samples show, and choose wrongly.
 ENOUGH_SAMPLES = 2
 
@@ -132,7 +132,7 @@ METHODS: dict[str, Method] = {
             OURS,
             "FasTR",
             _fastr,
-            "FasTRRegressorCV: 6 thresholds and 2 ridges; by evidence instead of folds where N "
+            "FasTRRegressorCV: 5 thresholds and 2 ridges; by evidence instead of folds where N "
             "reaches the number of free parameters, but four fifths of N not twice that number. "
             "FasTRClassifierCV in Table 3: 10 thresholds and 5 ridges.",
         ),
