@@ -218,6 +218,15 @@ def test_a_simultaneous_sweep_reads_x_once(shape, n_models):
     assert source.passes == problem.projector.passes == 5
 
 
+@pytest.mark.parametrize("n_models", [3, 50])
+def test_many_models_read_x_twice_a_sweep_where_later_modes_begin_with_the_first(n_models):
+    source, problem = counted_problem((5, 4, 3))
+    models = Models.random(n_models, 1, (5, 4, 3), np.random.default_rng(1))
+    for _ in range(4):
+        models, _ = cyclic_sweep(problem, models, Penalty(0.1))
+    assert source.passes == 4 * 2
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_many_models_read_x_at_most_once_an_update(shape):
     source, problem = counted_problem(shape)

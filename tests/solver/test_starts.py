@@ -6,10 +6,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.solver.models import Models, cosines
-from pyfastr.solver.polish import Step, polish
+from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.rounds import search
-from pyfastr.solver.starts import LONG_RUN, N_SPRINTS, SPRINT, anneal, propose, race
+from pyfastr.solver.solve import fitted_values
+from pyfastr.solver.starts import (
+    LONG_RUN,
+    N_SPRINTS,
+    SPRINT,
+    _on_all_samples,
+    anneal,
+    propose,
+    race,
+)
 from pyfastr.solver.streams import Streams
 from pyfastr.sources import ArraySource
 
@@ -188,6 +197,23 @@ def test_a_race_is_a_sprint_where_samples_abound_and_long_where_they_are_noisy(
     # In any case the result is a solution of all samples.
     again = polish(problem, best, [Step(1e-5)] * 60).models
     assert_allclose(best.coefficient(), again.coefficient(), rtol=1e-4, atol=1e-6)
+
+
+def test_models_of_a_sprint_that_are_wrong_are_told_by_their_residuals_of_few_samples():
+    *_, problem = draw((6, 5), 400, noise=0.01)
+    few = problem.thinned(np.arange(0, 400, 4))
+    right = polish(few, Models.random(8, 1, (6, 5), np.random.default_rng(0)), [Step(1e-5)] * 60)
+    right = right.take(np.argsort(right.objective)[:1])
+    wrong = Models.random(1, 1, (6, 5), np.random.default_rng(1))
+    rss = few.n_samples * few.loss(fitted_values(few, wrong), wrong.task)
+    both = Polished.concatenate([right, Polished(wrong, rss, rss), right])
+    found = _on_all_samples(problem, both, 1e-5, few.n_samples)
+    exact = polish(problem, right.models, [Step(1e-5)] * 60)
+    for k in (0, 2):
+        assert_allclose(found.models.coefficient(k), exact.models.coefficient(0), rtol=1e-3)
+        assert found.rss[k] == pytest.approx(exact.rss[0], rel=1e-3)
+    assert_array_equal(found.models.coefficient(1), wrong.coefficient(0))
+    assert found.rss[1] == pytest.approx(4 * rss[0])
 
 
 def test_a_sprint_that_ended_in_a_wrong_valley_is_run_again(monkeypatch, runs):

@@ -250,3 +250,14 @@ def test_sweeps_end_even_if_no_change_is_tolerated(shape, dtype):
         problem_of(X.astype(dtype), y), starts, Penalty(0.1, 0.1), tol=0.0, max_iter=500
     )
     assert found[2].all()
+
+
+def test_a_batch_is_cut_into_parts_of_about_one_size(monkeypatch):
+    monkeypatch.setattr(sweep, "BATCH_SHARE", 0.0)
+    monkeypatch.setattr(sweep, "MIN_BATCH_BYTES", 90)
+    X = np.ones((3, 2, 2))
+    problem = make_problem(ArraySource(X), np.arange(3.0), x_scale=1.0, fit_intercept=True)
+    assert sweep.batches(problem, 10, 10.0) == [slice(0, 5), slice(5, 10)]
+    assert sweep.batches(problem, 9, 10.0) == [slice(0, 9)]
+    # A model that needs more than there is goes alone.
+    assert sweep.batches(problem, 2, 1000.0) == [slice(0, 1), slice(1, 2)]

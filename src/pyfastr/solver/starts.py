@@ -1,6 +1,7 @@
 """Starts: proposed in batches, shaken and raced while the ridge cools, then polished."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from pyfastr.solver.contraction import project_own
 from pyfastr.solver.models import SAME, Models, cosines, put, unit
+from pyfastr.solver.parallel import map_threads
 from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.streams import Streams
@@ -97,14 +99,20 @@ def _power_sweeps(problem: Problem, models: Models, streams: Streams) -> Models:
     rows = [c.reshape(K * R, -1) for c in models.components]
     done = []
     for part in batches(problem, K * R, 24.0 * np.prod(problem.shape)):
-        sums = problem.projector.weighted_sums(weighted[part])[:, None].astype(float, copy=False)
-        some = [r[part] for r in rows]
-        for _ in range(POWER_SWEEPS):
-            for m in range(len(some)):
-                some[m] = unit(project_own(sums, some, m)[:, 0])[0]
-        done.append(some)
+        sums = problem.projector.weighted_sums(weighted[part])[:, None]
+        power = partial(_power_sweep, sums, [r[part].astype(sums.dtype) for r in rows])
+        done += map_threads(power, range(len(sums)))
     components = [np.concatenate(c).reshape(K, R, -1) for c in zip(*done, strict=True)]
-    return Models(components, models.scales, models.task)
+    return Models(components, models.scales, models.task).astype(float)
+
+
+def _power_sweep(sums: Array, rows: list[Array], k: int) -> list[Array]:
+    """Rank-one approximation of one of the sums, from its rows of components."""
+    own = [r[k : k + 1] for r in rows]
+    for _ in range(POWER_SWEEPS):
+        for m in range(len(own)):
+            own[m] = unit(project_own(sums[k : k + 1], own, m)[:, 0])[0]
+    return own
 
 
 def sparse_starts(problem: Problem) -> Models:
