@@ -22,7 +22,8 @@ def test_a_trial_is_the_same_each_time_and_unlike_the_next():
 @pytest.mark.parametrize(
     ("shape", "n_samples", "dtype"),
     [
-        ((200, 200, 5), 1000, "float64"),
+        ((100, 100, 5), 500, "float64"),
+        ((200, 200, 5), 1000, "float32"),
         ((300, 300), 9000, "float32"),
         ((400, 400, 5), 4000, "float32"),
     ],

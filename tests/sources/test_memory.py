@@ -133,3 +133,11 @@ def test_a_thinned_source_has_the_samples_that_were_asked_for(X, which, block_by
     assert thinned.shape == (len(which), *X.shape[1:])
     assert thinned.dtype == X.dtype
     assert_array_equal(np.concatenate(blocks_of(thinned)), X[which])
+
+
+def test_large_samples_are_thinned_without_copies(X, monkeypatch):
+    monkeypatch.setattr("pyfastr.sources.thinned.LARGE_SAMPLE", X[0].nbytes)
+    which = np.array([0, 1, 4, 8, 9, 10, 22])
+    thinned = ThinnedSource(ArraySource(X), which)
+    assert all(np.shares_memory(block, X) for block in blocks_of(thinned))
+    assert_array_equal(np.concatenate(blocks_of(thinned)), X[which])

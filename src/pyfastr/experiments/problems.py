@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 # X that would exceed this in float64 is drawn in float32, to save memory and time. The limit is the
 # same on every machine, so that a setting means the same data everywhere.
-FLOAT64_BYTES = 4 * 2**30
+FLOAT64_BYTES = 2**30
 
 # Held-out samples: as many as this, fewer where they would take more than so many bytes.
 _N_TEST, _MIN_N_TEST, _TEST_BYTES = 1000, 200, 256 * 2**20

@@ -31,7 +31,7 @@ CACHE_BYTES = 1 << 21
 ENOUGH_ROWS = 128
 # Intermediates kept between updates: beyond this, more of X is read instead.
 MIN_KEPT_BYTES = 160 << 20
-KEPT_SHARE = 0.1
+KEPT_SHARE = 0.13
 # So few rows are bound by memory: any mode may be contracted first, if that saves a pass.
 FEW_ROWS = 2
 # Sums of samples take blocks of so many samples for each sum, and of so many bytes at most.

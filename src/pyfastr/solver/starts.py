@@ -63,7 +63,7 @@ class Pace:
     n_final: int
 
 
-SPRINT = Pace(10, (3, 6), 5, 2)
+SPRINT = Pace(7, (2, 4), 4, 2)
 LONG_RUN = Pace(60, (10, 20, 32), 24, 6)
 
 
@@ -250,8 +250,8 @@ def race(
     few = _for_a_sprint(problem, n_terms, streams.common) if may_sprint else None
     if few is None:
         return run(problem, tasks, LONG_RUN, kind)
-    # Sums of so many samples point at a single term; of 40 sprints at 200 x 200 x 5 one failed from
-    # such starts, four where half of them were random.
+    # Sums of so many samples point at a single term: of 35 sprints at 200 x 200 x 5 one failed from
+    # such starts; of 40 with half of them random four did, though these had ten sweeps.
     short: Kind = "spectral" if kind == "mixed" and n_terms == 1 else kind
     done: list[tuple[Models, Polished]] = []
     for _ in range(N_SPRINTS):
