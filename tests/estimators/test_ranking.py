@@ -37,3 +37,13 @@ def test_one_split_has_no_standard_error(one_standard_error):
     points = [(1, 0.1, 0.0), (1, 0.1, 0.2), (2, 0.1, 0.0)]
     scores = [[0.5], [0.4], [0.6]]
     assert choice(points, scores, one_standard_error=one_standard_error) == 2
+
+
+def test_losses_of_samples_decide_where_they_are_known():
+    points = [(1, 0.1, 0.0), (1, 0.1, 0.2), (1, 0.1, 0.4)]
+    scores = [[0.5, 0.6], [0.4, 0.5], [0.3, 0.4]]
+    best = np.array([1.0, 2.0, 3.0, 2.0])
+    by_chance, worse = best + np.array([0.5, -0.4, 0.5, -0.4]), best + 0.1
+    assert choice(points, scores) == 0
+    assert choice(points, scores, losses=np.column_stack([best, by_chance, worse])) == 1
+    assert choice(points, scores, losses=np.column_stack([worse, worse, best])) == 2

@@ -35,7 +35,8 @@ from pyfastr.solver.solve import Settings
 Array = NDArray[Any]
 
 # Both are relative, so they serve every data set: from exact data to labels that are mostly noise.
-THRESHOLDS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.06, 0.1, 0.2, 0.35, 0.55)
+# The highest leaves hardly more than one entry a mode, which noise hides at all lower ones.
+THRESHOLDS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.35, 0.55, 0.9)
 RIDGES = (1e-5, 0.01, 0.1, 1.0, 10.0)
 # Fewer samples than free parameters are fitted exactly by a ridge of next to nothing: in scores of
 # few samples it wins by chance if at all.
@@ -163,7 +164,10 @@ class FasTRSelection(BaseEstimator):
         points = [(n, r, t) for n in n_terms for r in ridges for t in thresholds]
         all_scores = np.concatenate(scores, axis=1)
         usable = usable_scores(all_scores)
-        best = choose(points, usable, one_standard_error=self.one_standard_error)
+        losses = None
+        if scoring.is_r2 and len(usable) == len(splits):
+            losses = np.concatenate([scoring.losses(own, splits) for own in fits], axis=1)
+        best = choose(points, usable, losses, one_standard_error=self.one_standard_error)
         each = len(ridges) * len(thresholds)
         if scoring.scorer is None:
             chance = 0.5 if self._is_classifier() else 0.0

@@ -176,6 +176,28 @@ class Scoring:
             [self._fold(fits, part, *split) for part, split in zip(rows, splits, strict=True)]
         )
 
+    @property
+    def is_r2(self) -> bool:
+        """Whether the score is that of regressors, R²."""
+        return self.scorer is None and self.classes is None
+
+    def losses(self, fits: FoldFits, splits: Sequence[Split]) -> Array:
+        """Return the squared errors ``(S, K / F)`` of all samples that are held out.
+
+        R² of a small fold is relative to a variance of its own, which few samples tell badly; the
+        samples of all folds say more. One that several folds hold out has the mean of its errors.
+        """
+        y = self.data.y
+        weights = np.ones(len(y)) if self.data.weights is None else self.data.weights
+        each = len(fits.models) // len(splits)
+        total, count = np.zeros((len(y), each)), np.zeros(len(y))
+        for fold, (_, test) in enumerate(splits):
+            predictions = fits.predictions[fold * each : (fold + 1) * each]
+            total[test] += np.square(y[test] - predictions[:, test]).T
+            count[test] += 1
+        held = (count > 0) & (weights > 0)
+        return total[held] * (weights[held] / weights[held].mean() / count[held])[:, None]
+
     def _fold(self, fits: FoldFits, part: slice, train: Array, test: Array) -> Array:
         """Scores of one fold."""
         if self.scorer is None:

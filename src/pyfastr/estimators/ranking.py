@@ -12,8 +12,9 @@ Array = NDArray[Any]
 Point = tuple[int, float, float]
 
 # A threshold that falls short of the best by less than this many standard errors is as good; the
-# highest of them is chosen, as false entries in a support cost hardly any score.
-CHANCE = 0.5
+# highest of them is chosen, as false entries in a support cost hardly any score. Five folds say
+# less of their spread than samples do, so that it counts half.
+CHANCE, CHANCE_OF_FOLDS = 1.0, 0.5
 # The number of terms is chosen by so many of its best points: one alone may be best by chance.
 N_LEADERS = 5
 
@@ -31,8 +32,14 @@ def usable_scores(scores: Array) -> Array:
     return scores[scored] if scored.any() else scores
 
 
-def choose(points: list[Point], scores: Array, *, one_standard_error: bool) -> int:
-    """Return the index of the simplest point that is as good as the best."""
+def choose(
+    points: list[Point], scores: Array, losses: Array | None = None, *, one_standard_error: bool
+) -> int:
+    """Return the index of the simplest point that is as good as the best.
+
+    Points are compared by their losses ``(S, G)`` sample by sample where these are known, else by
+    their scores ``(F, G)`` fold by fold.
+    """
     mean = scores.mean(axis=0)
     finite = np.isfinite(mean)
     if not finite.any():
@@ -44,14 +51,14 @@ def choose(points: list[Point], scores: Array, *, one_standard_error: bool) -> i
         warnings.warn(
             f"One or more of the test scores are non-finite: {mean}", UserWarning, stacklevel=6
         )
-    ranked = np.where(finite, mean, -np.inf)
     if one_standard_error:
-        best = int(np.argmax(ranked))
+        best = int(np.argmax(np.where(finite, mean, -np.inf)))
         _, error = _mean_and_error(scores[:, best])
         as_good = finite & (mean >= mean[best] - error)
     else:
-        best = _best_of_best_terms(points, ranked)
-        as_good = finite & _hardly_worse(points, scores, best)
+        gains, chance = (scores, CHANCE_OF_FOLDS) if losses is None else (-losses, CHANCE)
+        best = _best_of_best_terms(points, np.where(finite, gains.mean(axis=0), -np.inf))
+        as_good = finite & _hardly_worse(points, gains, best, chance)
     return int(min(np.flatnonzero(as_good), key=lambda i: _complexity(points[i])))
 
 
@@ -70,20 +77,20 @@ def _mean_of_leaders(ranked: Array) -> float:
     return float(leaders.mean()) if len(leaders) else -np.inf
 
 
-def _hardly_worse(points: list[Point], scores: Array, best: int) -> Array:
+def _hardly_worse(points: list[Point], gains: Array, best: int, chance: float) -> Array:
     """Tell which thresholds, at the best number of terms and ridge, fall short by chance."""
-    shortfall, error = _mean_and_error(scores[:, best, None] - scores)
+    shortfall, error = _mean_and_error(gains[:, best, None] - gains)
     alike = np.array([point[:2] == points[best][:2] for point in points])
-    return alike & (shortfall <= CHANCE * error)
+    return alike & (shortfall <= chance * error)
 
 
 def _mean_and_error(scores: Array) -> tuple[Array, Array]:
-    """Return the mean over folds and its standard error, of scores or of differences of scores.
+    """Return the mean over folds or samples and its standard error, of scores or of differences.
 
     The folds are the same for all models, so what they have in common cancels in a difference.
     """
-    n_folds = len(scores)
-    error = scores.std(axis=0, ddof=min(1, n_folds - 1)) / np.sqrt(n_folds)
+    n = len(scores)
+    error = scores.std(axis=0, ddof=min(1, n - 1)) / np.sqrt(n)
     return scores.mean(axis=0), error
 
 

@@ -34,7 +34,7 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
     Parameters
     ----------
     thresholds : sequence of float or "auto", default="auto"
-        Relative thresholds to choose from; "auto" has ten from 0 to 0.55.
+        Relative thresholds to choose from; "auto" has ten from 0 to 0.9.
     ridges : sequence of float or "auto", default="auto"
         Relative ridges; "auto" has five from 1e-5 (hardly any noise) to 10 (mostly noise), or from
         0.01 where folds train on no more samples than there are free parameters.
@@ -50,11 +50,12 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
         ``refit_support="evidence"``, and chooses support and number of terms by the lowest
         ``(N - dof) log RSS``. It needs neither `thresholds`, nor any but the least of `ridges`.
     one_standard_error : bool, default=False
-        By default the choice is the number of terms whose five best points have the best mean
-        score, the ridge of the best of them, and the highest threshold that falls short of it by
-        less than half the standard error of the difference fold by fold. True chooses the simplest
-        model (fewest terms, then largest threshold, then largest ridge) whose score is within one
-        standard error of the best.
+        By default the choice is the number of terms whose five best points have the least mean
+        squared error of all held-out samples, the ridge of the best of them, and the highest
+        threshold that falls short of it by less than the standard error of the difference sample by
+        sample. Other scores than R² are compared fold by fold, and count half the standard error.
+        True chooses the simplest model (fewest terms, then largest threshold, then largest ridge)
+        whose score is within one standard error of the best.
     init, n_init, sweep, max_iter, tol, fit_intercept, verbose
         As in :class:`FasTRRegressor`, for the final fit; the folds make at most 15 sweeps. With
         ``n_init="auto"`` they have at most 256 starts each, and the final fit begins from their
