@@ -1,8 +1,11 @@
 """Tests of how a point of a grid is chosen by the scores of folds."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from pyfastr.estimators.folds import Scoring
 from pyfastr.estimators.ranking import choose
 
 
@@ -47,3 +50,18 @@ def test_losses_of_samples_decide_where_they_are_known():
     assert choice(points, scores) == 0
     assert choice(points, scores, losses=np.column_stack([best, by_chance, worse])) == 1
     assert choice(points, scores, losses=np.column_stack([worse, worse, best])) == 2
+
+
+def test_losses_are_the_errors_of_every_sample_where_it_was_held_out():
+    y, weights = np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 2.0, 1.0, 0.0])
+    scoring = Scoring(None, None, y, SimpleNamespace(y=y, weights=weights), None, "squared", None)
+    # Two models in each of three folds; the first sample is held out twice, the third never.
+    splits = [(np.array([1, 2, 3]), np.array([0])), (np.array([2]), np.array([0, 1]))]
+    splits.append((np.array([0, 2]), np.array([1, 3])))
+    predictions = np.zeros((6, 4))
+    predictions[2] = [3.0, 2.0, 9.0, 9.0]
+    fits = SimpleNamespace(models=range(6), predictions=predictions)
+    # Errors 1 and (1 - 3)^2 of the first sample by the first model, 1 and 1 by the second; weights
+    # are relative to their mean, 1.5.
+    expected = [[2.5 / 1.5, 1.0 / 1.5], [2.0 * 2.0 / 1.5, 4.0 * 2.0 / 1.5]]
+    np.testing.assert_allclose(scoring.losses(fits, splits), expected)
