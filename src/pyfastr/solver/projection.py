@@ -32,7 +32,7 @@ ENOUGH_ROWS = 128
 # Intermediates kept between updates: beyond this, more of X is read instead.
 MIN_KEPT_BYTES = 160 << 20
 KEPT_SHARE = 0.13
-# So few rows are bound by memory: any mode may be contracted first, if that saves a pass.
+# So few rows are bound by memory: any mode may be contracted alone, if that saves a pass.
 FEW_ROWS = 2
 # Sums of samples take blocks of so many samples for each sum, and of so many bytes at most.
 SAMPLES_PER_SUM, WIDE_BYTES = 4, 128 << 20
@@ -107,6 +107,7 @@ class Projector:
 
     def project_all(self, components: Sequence[Array]) -> list[Array]:
         """Return the projections onto all modes in one pass over X."""
+        self._kept = None
         found = self._pass(components, routes_to_all(len(self.shape)))
         return [found[mode] for mode in range(len(self.shape))]
 
@@ -155,29 +156,24 @@ class Projector:
         return kept is not None and kept.mode != mode and components[kept.mode] is kept.components
 
     def _keep(self, components: Sequence[Array], mode: int) -> None:
-        """Contract a mode that is updated later than the next one, if that saves a pass."""
-        n_rows = _n_rows(components)
-        first = self._contracted_first(n_rows, mode)
-        if first is None:
+        """Contract the mode that is updated last from now on, if that saves a pass."""
+        n_modes, n_rows = len(self.shape), _n_rows(components)
+        farthest = (mode - 1) % n_modes
+        n_entries = n_rows * prod(self.source.shape) // self.shape[farthest]
+        too_large = n_entries * self.source.dtype.itemsize > self._kept_bytes
+        if n_modes < 3 or too_large or not (n_rows <= FEW_ROWS or self._begins_alone(n_rows, mode)):
             return
-        n_entries = n_rows * prod(self.source.shape) // self.shape[first]
-        if n_entries * self.source.dtype.itemsize > self._kept_bytes:
-            return
-        group = range(first, first + 1)
+        group = range(farthest, farthest + 1)
         vectors = self._vectors(self._rows(components), group)
         blocks = self._map(lambda block, rows: contract_group(block, vectors, group))
-        self._kept = _Kept(first, components[first], blocks)
+        self._kept = _Kept(farthest, components[farthest], blocks)
 
-    def _contracted_first(self, n_rows: int, mode: int) -> int | None:
-        """Return the mode to contract for this update and later ones; None: for this one only."""
-        n_modes = len(self.shape)
-        if n_modes < 3:
-            return None
-        if n_rows <= FEW_ROWS:
-            return (mode - 1) % n_modes
-        # Of many rows all modes but one go at once, unless the product begins with one anyway.
-        begins_with_one = len(route_to(self.shape, mode, n_rows).group) == 1
-        return 0 if mode == 1 and begins_with_one else None
+    def _begins_alone(self, n_rows: int, mode: int) -> bool:
+        """Whether products with the first mode alone serve this update and all later ones as well.
+
+        Many rows are bound by arithmetic: other products are better of several modes at once.
+        """
+        return mode == 1 and len(route_to(self.shape, mode, n_rows).group) == 1
 
     def _from_kept(
         self, kept: _Kept, components: Sequence[Array], mode: int, *, reuse: bool
