@@ -13,7 +13,7 @@ from pyfastr.solver.parallel import map_threads
 from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.streams import Streams
-from pyfastr.solver.sweep import batches, cyclic_sweep
+from pyfastr.solver.sweep import batches, cache_parts, cyclic_sweep
 from pyfastr.solver.update import Penalty, soft_threshold
 
 Array = NDArray[Any]
@@ -101,17 +101,17 @@ def _power_sweeps(problem: Problem, models: Models, streams: Streams) -> Models:
     for part in batches(problem, K * R, 24.0 * np.prod(problem.shape)):
         sums = problem.projector.weighted_sums(weighted[part])[:, None]
         power = partial(_power_sweep, sums, [r[part].astype(sums.dtype) for r in rows])
-        done += map_threads(power, range(len(sums)))
+        done += map_threads(power, cache_parts(sums))
     components = [np.concatenate(c).reshape(K, R, -1) for c in zip(*done, strict=True)]
     return Models(components, models.scales, models.task).astype(float)
 
 
-def _power_sweep(sums: Array, rows: list[Array], k: int) -> list[Array]:
-    """Rank-one approximation of one of the sums, from its rows of components."""
-    own = [r[k : k + 1] for r in rows]
+def _power_sweep(sums: Array, rows: list[Array], part: slice) -> list[Array]:
+    """Rank-one approximations of some of the sums, from their rows of components."""
+    own = [r[part] for r in rows]
     for _ in range(POWER_SWEEPS):
         for m in range(len(own)):
-            own[m] = unit(project_own(sums[k : k + 1], own, m)[:, 0])[0]
+            own[m] = unit(project_own(sums[part], own, m)[:, 0])[0]
     return own
 
 

@@ -92,10 +92,10 @@ def all_features(problem: Problem, components: list[Array]) -> Array:
     K, N = parts[0].shape[:2]
     features = np.empty((K, N, sum(p.shape[2] for p in parts)))
 
-    def fill(k: int) -> None:
-        np.concatenate([p[k] for p in parts], axis=1, out=features[k])
+    def fill(some: slice) -> None:
+        np.concatenate([p[some] for p in parts], axis=2, out=features[some])
 
-    map_threads(fill, range(K))
+    map_threads(fill, cache_parts(features))
     return features
 
 
