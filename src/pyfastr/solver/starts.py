@@ -33,7 +33,7 @@ POLISH_HEAT, SMALLEST_RIDGE = 0.3, 1e-9
 SMALL_SAMPLE = 1000
 # A race begins as a sprint where there are so many samples for each degree of freedom, and so many
 # times the root of the number of entries of a sample: with fewer, not even half of the sprints
-# found the right valley. It looks at no more samples than are enough for nine of ten (eight at
+# found the right valley. It looks at no more samples than are enough for nearly all (34 of 35 at
 # 200 x 200 x 5), if there are so many times as many.
 SPRINT_SAMPLES, ENOUGH_SAMPLES, WORTH_THINNING = (2.0, 1.5), (2.5, 2.0), 1.5
 # A sprint's result holds if no larger share of the response is left unexplained: wrong valleys of
@@ -250,8 +250,8 @@ def race(
     few = _for_a_sprint(problem, n_terms, streams.common) if may_sprint else None
     if few is None:
         return run(problem, tasks, LONG_RUN, kind)
-    # Sums of so many samples point at a single term: of 35 sprints at 200 x 200 x 5 one failed from
-    # such starts; of 40 with half of them random four did, though these had ten sweeps.
+    # Sums of so many samples point at a single term; with half of the starts random four of 40
+    # sprints at 200 x 200 x 5 failed, though they had ten sweeps.
     short: Kind = "spectral" if kind == "mixed" and n_terms == 1 else kind
     done: list[tuple[Models, Polished]] = []
     for _ in range(N_SPRINTS):
