@@ -60,10 +60,21 @@ def test_a_refit_has_the_ridge_of_as_many_parameters():
     for component, own in zip(wide, start.components, strict=True):
         component[..., used] = own
     found = refit(problem, Models(wide, start.scales), ridge, 200, tol=1e-7)
-    # 7 of 15 parameters are left, and 4 of the 8 entries that a ridge is relative to.
-    own = Penalty(ridge * (7 / 15) ** 2 * 4 / 8)
+    # 7 of 15 parameters are left, two spared, and 4 of the 8 entries that a ridge is relative to.
+    own = Penalty(ridge * (5 / 13) ** 2 * 4 / 8)
     expected = run_sweeps(alone, start, own, max_iter=200, tol=1e-7)[0]
     assert_allclose(found.coefficient()[np.ix_(used, used)], expected.coefficient(), rtol=1e-5)
+
+
+def test_a_refit_of_one_entry_is_least_squares():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4, 5))
+    y = 3 + 0.5 * X[:, 1, 2] + rng.normal(size=60)
+    problem = make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=True)
+    one = Models([np.eye(4)[None, [1]], np.eye(5)[None, [2]]], np.ones((1, 1)))
+    found = refit(problem, one, 10.0, 20, tol=1e-9)
+    slope = np.polyfit(X[:, 1, 2], y, 1)[0]
+    assert_allclose(found.coefficient()[1, 2] * problem.y_scale, slope, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("shape", "n_samples"), CASES)

@@ -64,7 +64,8 @@ class FasTRRegressor(RegressorMixin, FasTRBase):
         Whether to fit b. Neither X nor y needs to be centred, and X is not copied for it.
     refit_support : bool or "evidence", default=False
         True refits the non-zero entries without threshold, which takes its shrinkage away, and
-        with less of a `ridge`: it shrinks by the square of their share of the free parameters.
+        with less of a `ridge`: it shrinks by the square of their share of the free parameters, two
+        of which do not count, as shrinking so few does not pay.
         "evidence" also chooses which entries those are, without a threshold, by
         the lowest :math:`(N - \mathrm{dof})\log\mathrm{RSS}`: for sparse coefficients and few
         samples.

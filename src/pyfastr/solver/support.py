@@ -24,6 +24,9 @@ FEW_SAMPLES, ENOUGH_RIDGE = 2.0, 0.01
 # The power of the share of free entries by which a refit's ridge shrinks. With 1 the error of a
 # single entry is half as large again as that of least squares: folds do not see so small a bias.
 REFIT_SHRINKS = 2
+# So many parameters are estimated no better by shrinking them (Stein 1956), so they have no ridge:
+# folds choose a large one by chance where it hardly matters.
+STEIN = 2
 # Weights of the sparsity penalty that are tried, and steps taken with each.
 SPARSITIES, SPARSE_STEPS = (0.0, 3e-6, 3e-5, 3e-4), 50
 # The penalty's width narrows, from nearly a ridge to nearly a count of the entries.
@@ -55,8 +58,10 @@ def refit(
     support joint steps come first, as sweeps alone crawl there.
     """
     masks = [c != 0 for c in models.components]
-    n_free = _n_free(masks)
-    share = n_free / _n_free([np.ones_like(m) for m in masks])
+    n_free, n_all = _n_free(masks), _n_free([np.ones_like(m) for m in masks])
+    # Labels may be told apart by a single entry, which then needs a ridge to be finite.
+    n_spared = STEIN if problem.labels is None else 0
+    share = np.maximum(n_free - n_spared, 0) / np.maximum(n_all - n_spared, 1)
     ridges = np.broadcast_to(ridge, len(models)) * share**REFIT_SHRINKS
     penalty = Penalty(ridges, 0.0, masks)
     if foresight is not None:
