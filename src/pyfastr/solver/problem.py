@@ -299,7 +299,7 @@ def _nuisance_bases(
     n_tasks, n_samples = shape
     columns = [np.ones((n_samples, 1))] if fit_intercept else []
     if covariates is not None:
-        columns.append(covariates / power_of_two(np.abs(covariates).max(axis=0, initial=0.0)))
+        columns.append(covariates)
     if not columns:
         return np.empty((n_tasks, n_samples, 0))
     C = np.hstack(columns)
@@ -309,7 +309,11 @@ def _nuisance_bases(
 
 
 def _orthonormal(C: Array, root: Array) -> Array:
-    """Combine columns into ones that are orthonormal in the weights; zero beyond their rank."""
+    """Combine columns into ones that are orthonormal in the weights; zero beyond their rank.
+
+    Rows without weight have no say, not even in the scale of a column.
+    """
+    C = C / power_of_two(np.abs(C[root > 0]).max(axis=0, initial=0.0))
     _, s, Vt = np.linalg.svd(C * root[:, None], full_matrices=False)
     kept = s > s.max(initial=0.0) * len(C) * np.finfo(float).eps
     basis = C @ (Vt.T / np.where(kept, s, 1))
