@@ -117,6 +117,7 @@ def test_covariates_move_the_decision(loss):
     assert_allclose(moved, model.covariate_coef_[0])
     assert_array_equal(model.predict(X, Z) == 1, model.decision_function(X, Z) > 0)
     assert_allclose(model.predict_proba(X, Z).sum(axis=1), 1)
+    assert model.score(X, y, covariates=Z) == np.mean(model.predict(X, Z) == y)
 
 
 def test_more_classes_by_one_versus_rest():

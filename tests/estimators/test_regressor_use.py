@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from pyfastr import FasTRRegressor, TensorScaler
+from pyfastr import FasTRRegressor, TensorScaler, theory_threshold
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.metrics import coefficient_error
 
@@ -205,6 +205,15 @@ def test_weights_and_covariates_are_routed(draw):
         blind = cross_val_score(FasTRRegressor(n_init=4, random_state=0), X, y, cv=3)
     assert (scores > 0.9).all()
     assert (blind < 0.8).all()
+
+
+def test_the_threshold_of_the_theory_is_a_number_of_the_order_of_the_bound(draw):
+    X, y, _ = draw((6, 5))
+    threshold = theory_threshold(80, (6, 5))
+    assert threshold == pytest.approx(0.1 * (np.sqrt(6) * np.log(6) / 80) ** (1 / 3))
+    by_name = FasTRRegressor("theory", n_init=4, random_state=0).fit(X, y)
+    by_number = FasTRRegressor(threshold, n_init=4, random_state=0).fit(X, y)
+    assert_array_equal(by_name.coef_, by_number.coef_)
 
 
 def test_verbose_tells_of_every_round(draw, capsys):

@@ -32,7 +32,7 @@ def draw(n_samples=90, shape=(6, 5), **options):
 
 def test_the_choice_is_the_sparsest_as_good_as_the_best_and_is_fitted_to_all_data():
     X, y = draw(noise=2.0)
-    model = FasTRRegressorCV(**GRID).fit(X, y)
+    model = FasTRRegressorCV(**GRID, scoring="neg_mean_squared_error").fit(X, y)
     scores = model.scores_path_[0]
     assert scores.shape == (2, 3, 5)
     r, t = np.unravel_index(scores.mean(axis=-1).argmax(), (2, 3))
@@ -230,6 +230,30 @@ def test_covariates_are_fitted_in_the_folds():
     assert_allclose(model.covariate_coef_, 100, rtol=0.01)
     assert model.score(X, y, covariates=Z) > 0.99
     assert not hasattr(model.fit(X, y), "covariate_coef_")
+    model.set_params(scoring=lambda estimator, X, y: estimator.score(X, y))
+    with pytest.raises(ValueError, match="cannot be given the covariates"):
+        model.fit(X, y, covariates=Z)
+
+
+def test_samples_without_weight_neither_train_nor_score():
+    X, y = draw()
+    groups, weights = np.arange(90) // 30, np.ones(90)
+    cv = list(GroupKFold(3).split(X, y, groups))
+    weights[:30] = 0
+    (silent,) = (fold for fold, (_, test) in enumerate(cv) if 0 in test)
+    with pytest.warns(UserWarning, match="no finite score"):
+        model = FasTRRegressorCV(**GRID, cv=cv).fit(X, y, sample_weight=weights)
+    assert np.isnan(model.scores_path_[..., silent]).all()
+    assert model.best_score_ > 0.9
+    weights[30:60] = 0
+    with pytest.raises(ValueError, match="0 training samples that count"):
+        FasTRRegressorCV(**GRID, cv=cv).fit(X, y, sample_weight=weights)
+
+
+def test_what_only_evidence_can_do_is_not_an_option_of_folds():
+    X, y = draw()
+    with pytest.raises(ValueError, match="refit_support"):
+        FasTRRegressorCV(refit_support="evidence").fit(X, y)
 
 
 @pytest.mark.parametrize("kind", [FasTRRegressorCV, FasTRClassifierCV])
@@ -278,7 +302,7 @@ def test_x_is_read_about_as_often_for_a_grid_as_for_one_model(monkeypatch):
         ({"n_terms": (1.5,)}, "n_terms has 1.5; expected whole numbers"),
         ({"thresholds": ("much",)}, "thresholds has 'much'"),
         ({"cv": 200}, "Cannot have number of splits n_splits=200 greater than the number of"),
-        ({"cv": [([0], [1])]}, "fold 0 1 training and 1 held-out samples; expected at least 2"),
+        ({"cv": [([0], [1])]}, "fold 0 1 training samples that count and 1 held-out samples; expected at least 2"),
         ({"scoring": lambda e, X, y: np.nan}, "No point of the grid has a finite score"),
     ],
     ids=str,

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.metrics._scorer import _BaseScorer
 from sklearn.model_selection import (
-    BaseCrossValidator,
     GroupKFold,
     KFold,
     StratifiedGroupKFold,
@@ -28,7 +28,7 @@ from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase
 from pyfastr.estimators.folds import FoldFits, Scoring, Split, fit_folds
 from pyfastr.estimators.ranking import Point, choose, cv_results, usable_scores
-from pyfastr.estimators.validation import as_generator
+from pyfastr.estimators.validation import TensorInputMixin, as_generator
 from pyfastr.solver.models import Models
 from pyfastr.solver.solve import Settings
 
@@ -51,6 +51,7 @@ FITTED = ("factors_", "scales_", "intercept_", "n_iter_", "converged_", "history
 CV_CONSTRAINTS: dict[str, list[Any]] = {
     **{name: CONSTRAINTS[name] for name in (*SHARED, "random_state") if name != "init"},
     "init": [StrOptions({"mixed", "spectral", "random"})],
+    "refit_support": ["boolean"],
     "thresholds": ["array-like", StrOptions({"auto"})],
     "ridges": ["array-like", StrOptions({"auto"})],
     "n_terms": ["array-like", Interval(Integral, 1, None, closed="left")],
@@ -61,7 +62,7 @@ CV_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class FasTRSelection(BaseEstimator):
+class FasTRSelection(TensorInputMixin, BaseEstimator):
     """The choice of a model, for regression and for classification alike."""
 
     best_estimator_: Any
@@ -134,6 +135,7 @@ class FasTRSelection(BaseEstimator):
     def _splits(self, data: Data, y: Any, groups: dict[str, Any]) -> list[Split]:
         """Return the folds; an integer shuffles, and keeps classes in balance and groups whole."""
         n_samples = data.source.shape[0]
+        counts = np.ones(n_samples, bool) if data.weights is None else data.weights > 0
         given = groups.get("groups")
         cv = 5 if self.cv is None else self.cv
         if isinstance(cv, Integral):
@@ -141,10 +143,11 @@ class FasTRSelection(BaseEstimator):
         cv = check_cv(cv, y, classifier=self._is_classifier())
         splits = list(cv.split(np.zeros((n_samples, 1)), y, **groups))
         for fold, (train, test) in enumerate(splits):
-            if not len(test) or len(np.unique(train)) < 2:
+            n_train = int(counts[np.unique(train)].sum())
+            if not len(test) or n_train < 2:
                 raise ValueError(
-                    f"cv gives fold {fold} {len(train)} training and {len(test)} held-out samples; "
-                    "expected at least 2 and 1."
+                    f"cv gives fold {fold} {n_train} training samples that count and {len(test)} "
+                    "held-out samples; expected at least 2 and 1."
                 )
         return [(np.asarray(train), np.asarray(test)) for train, test in splits]
 
@@ -219,6 +222,12 @@ class FasTRSelection(BaseEstimator):
         scorer, twin = None, self._twin(0.0, 1.0, 1)
         if self.scoring is not None and self.scoring != default:
             scorer = check_scoring(twin, scoring=self.scoring)
+            if data.covariates is not None and not isinstance(scorer, _BaseScorer):
+                raise ValueError(
+                    f"scoring is {self.scoring!r}, a function of estimator, X and y, which cannot "
+                    "be given the covariates that predictions need; expected the name of a score, "
+                    "or one made by sklearn.metrics.make_scorer."
+                )
         classes, loss = getattr(self, "classes_", None), getattr(self, "loss", "squared")
         return Scoring(scorer, X, y, data, classes, loss, twin)
 
@@ -246,10 +255,8 @@ class FasTRSelection(BaseEstimator):
         MetadataRouter
         """
         router = MetadataRouter(owner=self).add_self_request(self)
-        if isinstance(self.cv, BaseCrossValidator):
-            splitter: Any = self.cv
-        else:
-            splitter = GroupKFold()
+        # Folds of an integer may take groups.
+        splitter = self.cv if hasattr(self.cv, "get_metadata_routing") else GroupKFold()
         mapping = MethodMapping().add(caller="fit", callee="split")
         return router.add(splitter=splitter, method_mapping=mapping)
 
@@ -300,7 +307,7 @@ def _warn_of_blind_folds(fits: FoldFits, gains: Array) -> None:
         warnings.warn(
             f"No model predicts held-out samples better than chance: folds train on {n_samples} "
             f"samples, which {n_free} free parameters can fit whatever they are. Use more samples, "
-            'or criterion="evidence", which holds none out.',
+            'or, if there is little noise, criterion="evidence", which holds none out.',
             UserWarning,
             stacklevel=6,
         )

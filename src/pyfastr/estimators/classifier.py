@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.metrics import accuracy_score
 from sklearn.utils import assert_all_finite, compute_sample_weight
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -74,6 +75,23 @@ class BinaryMixin(ClassifierMixin):
         decision = self._decide(X, covariates)
         positive = expit(self.calibration_ * decision)
         return np.column_stack([1 - positive, positive])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> float:
+        """Return the share of samples whose class is predicted.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, p1, ..., pM)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+        covariates : array-like of shape (n_samples, n_covariates), optional
+
+        Returns
+        -------
+        float
+        """
+        prediction = self.predict(X) if covariates is None else self.predict(X, covariates)
+        return float(accuracy_score(y, prediction, sample_weight=sample_weight))
 
     def _decide(self, X: Any, covariates: Any) -> Array:
         """Return the decision values; without covariates a subclass need not know of them."""

@@ -67,8 +67,8 @@ def fit_folds(
 ) -> FoldFits:
     """Fit a grid to the training samples of every fold.
 
-    A fold is a row of sample weights, so all folds share each pass over X, and the held-out rows
-    of a projection that training needed anyway are the predictions.
+    A fold is a row of sample weights, so all folds share each pass over X, and the fitted values
+    of held-out rows are the predictions.
     """
     folds = data.tasks(weights=training_weights(splits, data.source.shape[0]))
     return fit_tasks(folds, ridges, thresholds, settings, rng, budget=budget)
@@ -258,6 +258,8 @@ def r2_scores(y: Array, predictions: Array, weights: Array | None) -> Array:
         )
         return np.full(len(predictions), np.nan)
     g = np.ones(len(y)) if weights is None else weights
+    if not g.any():
+        return np.full(len(predictions), np.nan)
     unexplained = ((y - predictions) ** 2) @ g
     total = ((y - np.average(y, weights=g)) ** 2) @ g
     if total == 0:

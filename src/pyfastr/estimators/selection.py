@@ -46,7 +46,7 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
     scoring : str, callable or None, default=None
         Any of scikit-learn; None is R². Sample weights count in the score too, if it can.
     criterion : {"cv", "evidence"}, default="cv"
-        "evidence" holds no data out, for samples too few to split: it fits with
+        "evidence" holds no data out, for samples too few to split and little noise: it fits with
         ``refit_support="evidence"``, and chooses support and number of terms by the lowest
         ``(N - dof) log RSS``. It needs neither `thresholds`, nor any but the least of `ridges`.
     one_standard_error : bool, default=False

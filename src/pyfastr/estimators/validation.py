@@ -175,7 +175,17 @@ def finite_blocks(source: Source) -> Iterator[tuple[slice, Array]]:
         yield rows, block
 
 
-class LinearTensorMixin:
+class TensorInputMixin:
+    """Samples may have more than two axes."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        # In addition to two_d_array, which stays True: a matrix is the case M = 1.
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+class LinearTensorMixin(TensorInputMixin):
     """`predict` for estimators that have `coef_` of a sample's shape and `intercept_`."""
 
     coef_: Array
@@ -204,12 +214,6 @@ class LinearTensorMixin:
             prediction[rows] = block.reshape(len(block), -1) @ weights
         prediction += self.intercept_
         return prediction
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        # In addition to two_d_array, which stays True: a matrix is the case M = 1.
-        tags.input_tags.three_d_array = True
-        return tags
 
 
 def _as_real_array(estimator: Any, X: Any, min_samples: int) -> Array:

@@ -95,7 +95,7 @@ def permutation_test(
     Parameters
     ----------
     estimator : FasTRRegressor, FasTRClassifier, FasTRRegressorCV or FasTRClassifierCV
-        Need not be fitted, and is left as it is. With ``n_init="auto"`` every fold has at most 32
+        Need not be fitted, and is left as it is. With ``n_init="auto"`` every fold has at most 256
         starts. A threshold "theory" is that of all samples.
     X : array-like of shape (n_samples, p1, ..., pM)
     y : array-like of shape (n_samples,)

@@ -96,7 +96,7 @@ def stability_selection(
     ----------
     estimator : FasTRRegressor or FasTRClassifier, or a fitted FasTRRegressorCV, FasTRClassifierCV
         With a threshold above 0; of an estimator that chooses, its choice. Left as it is. With
-        ``n_init="auto"`` every subsample has at most 32 starts. A threshold "theory" is that of
+        ``n_init="auto"`` every subsample has at most 256 starts. A threshold "theory" is that of
         all samples.
     X : array-like of shape (n_samples, p1, ..., pM)
     y : array-like of shape (n_samples,)
@@ -170,5 +170,5 @@ def _check_threshold(threshold: float) -> None:
     if threshold == 0:
         raise ValueError(
             "estimator has threshold=0.0, with which every entry is selected in every subsample; "
-            "expected a threshold above 0 and below 1. Try 0.1, or let FasTRRegressorCV choose."
+            "expected a threshold above 0 and below 1, such as 0.1, or a choice among such."
         )
