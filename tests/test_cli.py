@@ -184,7 +184,7 @@ def test_a_terminal_sees_what_runs_how_far_and_the_rest():
 
     from rich.console import Console
 
-    from pyfastr.cli.progress import LineDisplay, LiveDisplay, display_for
+    from pyfastr.cli.progress import LiveDisplay, display_for
     from pyfastr.experiments.plan import Unit
     from pyfastr.experiments.problems import Simulation
 
@@ -199,4 +199,29 @@ def test_a_terminal_sees_what_runs_how_far_and_the_rest():
     assert "5×4 (30), trial 3: Lasso" in shown
     assert "3/12" in shown
     assert "rest about" in shown
+
+
+def test_the_rest_is_guessed_by_fits_of_minutes():
+    import io
+
+    from rich.console import Console
+
+    from pyfastr.cli.progress import LiveDisplay
+
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    display, now = LiveDisplay(console), [0.0]
+    display._progress.get_time = lambda: now[0]
+    for n_answered in range(4):
+        now[0] = 100.0 * n_answered
+        display.progress(n_answered, 6)
+    assert display._progress.tasks[0].time_remaining == 300
+
+
+def test_a_file_sees_lines():
+    import io
+
+    from rich.console import Console
+
+    from pyfastr.cli.progress import LineDisplay, display_for
+
     assert isinstance(display_for(Console(file=io.StringIO())), LineDisplay)

@@ -121,9 +121,21 @@ def test_a_lower_error_of_another_method_is_told(lab, ours, verdict):
     assert row["FasTR is"] == verdict
 
 
-def test_a_run_without_fastr_has_no_standing(results):
-    plan = plan_of(FEASIBLE, methods=(LASSO,))
-    assert standing_table(Summary(plan, results), plan.studies[0]) is None
+def test_a_mean_of_some_trials_is_not_compared(lab):
+    plan = plan_of(FEASIBLE, methods=(FASTR, LASSO), n_trials=2)
+    ours = [lab.result(FEASIBLE, 0, "fastr"), lab.result(FEASIBLE, 1, "fastr", status="timeout")]
+    found = lab.known(*ours, *(lab.result(FEASIBLE, t, "lasso", ce=0.9) for t in range(2)))
+    (row,) = rows_of(standing_table(Summary(plan, found), plan.studies[0]))
+    assert row["mean CE"] == "0.100 (1/2)"
+    assert row["FasTR is"] == "without a result in some trial"
+
+
+def test_a_run_without_fastr_has_no_standing(lab):
+    plan = plan_of(FEASIBLE, methods=(LASSO,), n_trials=1)
+    summary = Summary(plan, lab.known(lab.result(FEASIBLE, 0, "lasso", seconds=0.25)))
+    assert standing_table(summary, plan.studies[0]) is None
+    (row,) = fastest_table(summary, plan.studies[0]).rows
+    assert row[1:] == ["Lasso", "0.250", "not run", ""]
 
 
 def test_the_fastest_method_is_one_that_found_the_coefficient(lab, results):

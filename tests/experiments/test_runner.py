@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from pyfastr.experiments.claims import Claims
 from pyfastr.experiments.methods import METHODS
+from pyfastr.experiments.problems import Recording, Simulation
 from pyfastr.experiments.runner import run
 from pyfastr.experiments.store import Store
 
@@ -99,6 +102,29 @@ def test_fastr_is_tried_on_larger_problems_whatever_small_ones_took(lab):
     assert plan.why_hopeless(large, METHODS["lasso"], ended)
     assert not plan.why_hopeless(large, METHODS["fastr"], ended)
     assert plan.why_hopeless(small, METHODS["fastr"], ended)
+
+
+def test_scans_have_a_budget_of_their_own_and_no_simulation_speaks_for_them(lab):
+    cube, scans, lasso = Simulation((3, 3, 3), 20), Recording(1), METHODS["lasso"]
+    plan = lab.make_plan(lasso, problems=[cube, scans], budget=1.0)
+    ended = lab.known(lab.result(cube, 0, "lasso", status="timeout", budget=1.0))
+    small, large = plan.units
+    assert plan.why_hopeless(small, lasso, ended)
+    assert not plan.why_hopeless(large, lasso, ended)
+    patient = replace(plan, scan_budget=60.0)
+    assert [patient.budget_of(unit.problem) for unit in patient.units] == [1.0, 60.0]
+    late = lab.known(lab.result(scans, 0, "lasso", status="timeout", budget=1.0))
+    assert not plan.missing(large, late)
+    assert patient.missing(large, late) == [lasso]
+
+
+def test_a_run_with_nothing_to_fit_leaves_the_results_alone(run_plan, lab, tmp_path, monkeypatch):
+    plan = lab.make_plan(lab.method("zeros"))
+    run_plan(plan)
+    before = (tmp_path / "results.jsonl").read_bytes()
+    monkeypatch.setattr("pyfastr.experiments.runner.environment", lambda: {"CPU": "another"})
+    run_plan(plan)
+    assert (tmp_path / "results.jsonl").read_bytes() == before
 
 
 def test_a_larger_budget_asks_again_where_time_ran_out(run_plan, lab):

@@ -41,7 +41,9 @@ def reproduce(
     quick: Annotated[
         bool,
         typer.Option(
-            "--quick", help=f"Small sizes, {_QUICK_TRIALS} trials, {_QUICK_BUDGET:g} s a fit."
+            "--quick",
+            help=f"Small sizes, {_QUICK_TRIALS} trials, {_QUICK_BUDGET:g} s a fit "
+            f"({_QUICK_SCAN_BUDGET:g} s to scans).",
         ),
     ] = False,
     methods: Annotated[
@@ -80,19 +82,13 @@ def reproduce(
         [study for study in studies if study.problems],
         _checked_methods(methods),
         trials or (_QUICK_TRIALS if quick else _TRIALS),
-        budget or _default_budget(experiment, quick=quick),
+        budget or (_QUICK_BUDGET if quick else _BUDGET),
+        _QUICK_SCAN_BUDGET if quick and not budget else None,
     )
     if not plan.studies:
         raise typer.BadParameter(f"no problem of {experiment} has {max_size} entries or fewer.")
     store = _checked_store(out, resume)
     _run_and_report(plan, store, out, training_metric)
-
-
-def _default_budget(experiment: str, *, quick: bool) -> float:
-    """Return the seconds of a fit where none are given."""
-    if not quick:
-        return _BUDGET
-    return _QUICK_SCAN_BUDGET if experiment == "table3" else _QUICK_BUDGET
 
 
 def _checked_names(experiment: str) -> list[str]:

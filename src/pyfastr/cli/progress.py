@@ -17,6 +17,8 @@ from rich.progress import (
 from pyfastr.experiments.plan import Unit
 from pyfastr.experiments.store import Result
 
+_A_DAY = 86_400.0
+
 
 class LiveDisplay:
     """A line that says what runs, how far it is, and how long it may take yet.
@@ -40,6 +42,8 @@ class LiveDisplay:
             TimeRemainingColumn(),
             console=console,
             auto_refresh=False,
+            # One fit may take minutes: the rest is guessed by all of them.
+            speed_estimate_period=_A_DAY,
         )
         self._task = self._progress.add_task("starting", total=None)
 

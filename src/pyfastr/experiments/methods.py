@@ -24,13 +24,14 @@ from pyfastr.baselines import (
 from pyfastr.estimators import FasTRClassifierCV, FasTRRegressorCV
 from pyfastr.experiments.oracle import Oracle
 from pyfastr.experiments.path_search import PathSearchCV
-from pyfastr.experiments.problems import TrialData
+from pyfastr.experiments.problems import TrialData, n_free
 
 Array = NDArray[Any]
 
 N_FOLDS, MAX_ITER, TOL = 5, 1000, 1e-3
-# The simulations have little noise: where the coefficient can be identified no larger ridge or
-# threshold was ever chosen. The default grid is for data of any kind.
+# The simulations have little noise: where the coefficient can be identified, larger ridges and
+# thresholds of the default grid, which is for data of any kind, were not chosen in trials of these
+# studies.
 RIDGES, THRESHOLDS = (1e-5, 1e-2), (0.0, 0.001, 0.003, 0.01, 0.03)
 # Folds of fewer samples for each free parameter miss what all samples show, and choose wrongly.
 ENOUGH_SAMPLES = 2
@@ -70,8 +71,8 @@ def _fastr(data: TrialData) -> Any:
 def _folds_are_too_small(shape: Sequence[int]) -> bool:
     """Whether all samples determine a unit-rank coefficient, but four fifths of them hardly do."""
     N, *sizes = shape
-    n_free = sum(sizes) - len(sizes) + 2
-    return n_free <= N and ENOUGH_SAMPLES * n_free > N * (N_FOLDS - 1) // N_FOLDS
+    n_train = N * (N_FOLDS - 1) // N_FOLDS
+    return n_free(sizes) <= N and ENOUGH_SAMPLES * n_free(sizes) > n_train
 
 
 def _published(data: TrialData) -> Any:

@@ -46,12 +46,30 @@ class Plan:
     n_trials : int
     budget : float
         Seconds for one fit with all its tuning.
+    scan_budget : float or None
+        The same for scans, which cannot be made smaller; None: as for all others.
     """
 
     studies: Sequence[Study]
     methods: Sequence[Method]
     n_trials: int
     budget: float
+    scan_budget: float | None = None
+
+    def budget_of(self, problem: Problem) -> float:
+        """Return the seconds for one fit to a problem.
+
+        Parameters
+        ----------
+        problem : Problem
+
+        Returns
+        -------
+        float
+        """
+        if self.scan_budget is None or isinstance(problem, Simulation):
+            return self.budget
+        return self.scan_budget
 
     @cached_property
     def units(self) -> list[Unit]:
@@ -92,7 +110,7 @@ class Plan:
 
         def is_answered(method: Method) -> bool:
             result = known.get((unit.problem.key, unit.trial, method.key))
-            return result is not None and result.answers(self.budget)
+            return result is not None and result.answers(self.budget_of(unit.problem))
 
         return [m for m in self.methods_for(unit.problem) if not is_answered(m)]
 
@@ -136,12 +154,14 @@ class Plan:
         return ""
 
     def _count_ended(self, problem: Problem, method: Method, known: Mapping[Key, Result]) -> int:
-        """Count the trials that ran into a budget at least as large as this one."""
+        """Count the trials that ran into a budget at least as large as that of this plan."""
+        budget = self.budget_of(problem)
         keys = ((problem.key, trial, method.key) for trial in range(self.n_trials))
         results = [known[key] for key in keys if key in known]
-        return sum(r.status == "timeout" and r.budget >= self.budget for r in results)
+        return sum(r.status == "timeout" and r.budget >= budget for r in results)
 
 
 def _is_smaller(one: Problem, other: Problem) -> bool:
-    """Whether a problem of as many modes has fewer entries."""
-    return len(one.shape) == len(other.shape) and one.n_entries < other.n_entries
+    """Whether a problem of the same kind and as many modes has fewer entries."""
+    alike = type(one) is type(other) and len(one.shape) == len(other.shape)
+    return alike and one.n_entries < other.n_entries

@@ -1,5 +1,6 @@
 """What is fitted: the paper's simulation at one setting, and one participant of CMU2008."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -124,7 +125,7 @@ class Simulation:
     @property
     def n_free(self) -> int:
         """Free parameters of a unit-rank coefficient and an intercept."""
-        return sum(self.shape) - len(self.shape) + 2
+        return n_free(self.shape)
 
     @property
     def is_identifiable(self) -> bool:
@@ -191,6 +192,20 @@ class Simulation:
             "relative_mse": mse / float(np.var(data.y_test, dtype=np.float64)),
             "training_metric": float(np.linalg.norm(residuals)) / len(residuals),
         }
+
+
+def n_free(shape: Sequence[int]) -> int:
+    """Count the free parameters of a unit-rank coefficient of this shape and an intercept.
+
+    Parameters
+    ----------
+    shape : sequence of int
+
+    Returns
+    -------
+    int
+    """
+    return sum(shape) - len(shape) + 2
 
 
 def coefficient_of(model: Any) -> Array:

@@ -58,7 +58,7 @@ def write_report(
     """
     summary = Summary(plan, store.results())
     sections = [_study_section(summary, study, training_metric) for study in plan.studies]
-    sections += [_methods_section(plan), _environment_section(store.environments())]
+    sections += [_methods_section(plan), environment_section(store.environments())]
     if failures := _failures_section(summary):
         sections.append(failures)
     document = Document("The experiments of the FasTR paper, run again", _protocol(plan), sections)
@@ -93,19 +93,21 @@ def _write(file: Path, content: bytes) -> Path:
 
 def _protocol(plan: Plan) -> list[str]:
     """Say how the numbers came about, and how to read them."""
+    budgets = sorted({plan.budget_of(problem) for s in plan.studies for problem in s.problems})
+    shortest, limits = budgets[0], " or ".join(f"{budget:g} s" for budget in budgets)
     how = (
         f"Every number is a mean over {plan.n_trials} trials, in each of which all methods see the "
         f"same samples. Tuning parameters are chosen by {N_FOLDS}-fold cross-validation (FasTR: or "
         f"by evidence, see Methods), with at most {MAX_ITER} iterations; methods that stop by the "
         f"relative change of the coefficient, as in the paper, stop at {TOL:g}, others by their "
         "own rule. Times are those of a fit with all its tuning, in a process of its own that is "
-        f"ended after {plan.budget:g} s."
+        f"ended after {limits}."
     )
     cells = (
         "In the tables, “(2/3)” says that two of three trials came to an end and make the mean, "
-        f"“> {plan.budget:g} s” that all were ended at that limit, “skipped” that the method was "
-        f"ended in {PATIENCE} trials of a smaller problem, and bold print the best mean of those "
-        "that came to an end in every trial."
+        f"“> {shortest:g} s” that none did, as those that were begun were ended at that limit, "
+        f"“skipped” that the method was ended in {min(PATIENCE, plan.n_trials)} trials of this or "
+        "a smaller problem, and bold print the best mean of those that ended in every trial."
     )
     return [how, cells, _SEEDS]
 
@@ -197,8 +199,18 @@ def _methods_section(plan: Plan) -> Section:
     return Section("methods", "Methods", [], [table])
 
 
-def _environment_section(environments: Mapping[str, Mapping[str, str]]) -> Section:
-    """List versions and machines."""
+def environment_section(environments: Mapping[str, Mapping[str, str]]) -> Section:
+    """List versions and machines.
+
+    Parameters
+    ----------
+    environments : mapping
+        Facts by name of the environment.
+
+    Returns
+    -------
+    Section
+    """
     names = list(dict.fromkeys(fact for facts in environments.values() for fact in facts))
     rows = [[name, *(facts.get(name, "–") for facts in environments.values())] for name in names]
     table = Table("Versions and machine", ["", *environments], rows, is_prose=True)

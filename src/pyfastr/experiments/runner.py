@@ -71,9 +71,8 @@ class _Runner:
     """The fits of one process."""
 
     def __init__(self, plan: Plan, store: Store, watcher: Watcher) -> None:
-        facts = environment()
-        self._environment = environment_name(facts)
-        store.add_environment(self._environment, facts)
+        self._facts = environment()
+        self._environment = environment_name(self._facts)
         self._plan, self._store, self._watcher = plan, store, watcher
 
     def open_units(self) -> list[Unit]:
@@ -109,7 +108,7 @@ class _Runner:
         for method in methods:
             self._watcher.doing(unit, method.title)
             task = partial(fit_and_score, unit.problem, method, data)
-            outcome = run_isolated(task, self._plan.budget, self._watcher.tick)
+            outcome = run_isolated(task, self._plan.budget_of(unit.problem), self._watcher.tick)
             self._keep(
                 unit,
                 method,
@@ -128,10 +127,11 @@ class _Runner:
             problem=unit.problem.key,
             trial=unit.trial,
             method=method.key,
-            budget=self._plan.budget,
+            budget=self._plan.budget_of(unit.problem),
             environment=self._environment,
             **outcome,
         )
+        self._store.add_environment(self._environment, self._facts)
         self._store.add(result)
         self._watcher.found(unit, result)
 

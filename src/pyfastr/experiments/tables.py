@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 from pyfastr.display.document import Strong, Table
-from pyfastr.experiments.methods import ORACLE
+from pyfastr.experiments.methods import ORACLE, Method
 from pyfastr.experiments.problems import Problem, Simulation
 from pyfastr.experiments.published import PUBLISHED_METHODS, Metric, published_values
 from pyfastr.experiments.studies import Study
@@ -21,7 +21,7 @@ _FREE = (
 )
 _PUBLISHED = "Published numbers are copied from the paper, not measured."
 _PUBLISHED_MSE = (
-    "What the paper prints as MSE matches ‖y − ŷ‖₂ / N on the samples that were fitted, so it "
+    "What the paper prints as MSE seems to be ‖y − ŷ‖₂ / N on the samples that were fitted, so it "
     "cannot be compared with a mean of squares on samples held out."
 )
 
@@ -150,7 +150,7 @@ def _standing_cells(summary: Summary, problem: Simulation) -> list[str]:
     assert summary.ours is not None
     errors = summary.of(problem, summary.ours).values("ce")
     others = summary.means(problem, "ce")
-    others.pop(summary.ours.key, None)
+    own = others.pop(summary.ours.key, None)
     titles = {method.key: method.title for method in summary.plan.methods}
     lowest = min(others, key=lambda key: others[key], default="")
     return [
@@ -161,7 +161,7 @@ def _standing_cells(summary: Summary, problem: Simulation) -> list[str]:
         f"{sum(e < FOUND_CE for e in errors)} of {len(errors)}" if errors else "–",
         summary.of(problem, ORACLE).cell("ce"),
         f"{format_number(others[lowest])} ({titles[lowest]})" if others else "–",
-        _verdict(problem, summary.of(problem, summary.ours).mean("ce"), others.get(lowest)),
+        _verdict(problem, own, others.get(lowest)),
     ]
 
 
@@ -170,7 +170,7 @@ def _verdict(problem: Simulation, error: float | None, lowest: float | None) -> 
     if not problem.is_identifiable:
         return "not to be judged: N too small"
     if error is None:
-        return "without a result"
+        return "without a result in some trial"
     if lowest is None:
         return "alone"
     if error <= lowest:
@@ -225,5 +225,11 @@ def _fastest_cells(summary: Summary, problem: Problem) -> list[str]:
     if fastest is None:
         return ["–", "–", own, f"no method has a CE below {USEFUL_CE:g}"]
     seconds = summary.of(problem, fastest).cell("seconds")
-    says = "FasTR is the fastest" if fastest is ours else f"{fastest.title} is faster than FasTR"
-    return [fastest.title, seconds, own, says]
+    return [fastest.title, seconds, own, _who_is_faster(fastest, ours)]
+
+
+def _who_is_faster(fastest: Method, ours: Method | None) -> str:
+    """Compare the fastest method with FasTR, if that was run."""
+    if ours is None:
+        return ""
+    return "FasTR is the fastest" if fastest is ours else f"{fastest.title} is faster than FasTR"
