@@ -302,7 +302,10 @@ def test_x_is_read_about_as_often_for_a_grid_as_for_one_model(monkeypatch):
         ({"n_terms": (1.5,)}, "n_terms has 1.5; expected whole numbers"),
         ({"thresholds": ("much",)}, "thresholds has 'much'"),
         ({"cv": 200}, "Cannot have number of splits n_splits=200 greater than the number of"),
-        ({"cv": [([0], [1])]}, "fold 0 1 training samples that count and 1 held-out samples; expected at least 2"),
+        (
+            {"cv": [([0], [1])]},
+            "fold 0 1 training samples that count and 1 held-out samples; expected at least 2",
+        ),
         ({"scoring": lambda e, X, y: np.nan}, "No point of the grid has a finite score"),
     ],
     ids=str,
