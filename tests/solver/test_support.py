@@ -77,6 +77,22 @@ def test_a_refit_of_one_entry_is_least_squares():
     assert_allclose(found.coefficient()[1, 2] * problem.y_scale, slope, rtol=1e-9)
 
 
+@pytest.mark.parametrize("n_samples", [12, 60])
+def test_a_refit_of_few_entries_is_finite_whatever_the_samples(n_samples):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_samples, 40, 3))
+    # Two entries that are the same in all samples.
+    X[:, 1] = X[:, 0]
+    y = X[:, 0, 2] + 0.1 * rng.normal(size=n_samples)
+    problem = make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=True)
+    rows = [np.eye(40)[[0]] + np.eye(40)[[1]], np.eye(40)[[7]]]
+    models = Models([np.stack(rows), np.tile(np.eye(3)[2], (2, 1, 1))], np.ones((2, 1)))
+    for ridge in (0.0, 1e-5, 10.0):
+        found = refit(problem, models, ridge, 20, tol=1e-9)
+        assert all(np.isfinite(c).all() for c in found.components)
+        assert np.isfinite(found.scales).all()
+
+
 @pytest.mark.parametrize(("shape", "n_samples"), CASES)
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_support_of_the_truth_has_the_most_evidence(shape, n_samples, seed):

@@ -59,8 +59,7 @@ def refit(
     """
     masks = [c != 0 for c in models.components]
     n_free, n_all = _n_free(masks), _n_free([np.ones_like(m) for m in masks])
-    # Labels may be told apart by a single entry, which then needs a ridge to be finite.
-    n_spared = STEIN if problem.labels is None else 0
+    n_spared = _n_spared(problem, models)
     share = np.maximum(n_free - n_spared, 0) / np.maximum(n_all - n_spared, 1)
     ridges = np.broadcast_to(ridge, len(models)) * share**REFIT_SHRINKS
     penalty = Penalty(ridges, 0.0, masks)
@@ -76,6 +75,17 @@ def refit(
         joint = polish(problem, models.take(crawl), steps, now.masks, tol)
         models = put(models, crawl, joint.models)
     return run_sweeps(problem, models, penalty, max_iter=max_iter, tol=tol)[0]
+
+
+def _n_spared(problem: Problem, models: Models) -> Array:
+    """How many parameters of each model do not count for the ridge of a refit.
+
+    None where a single entry needs a ridge: to be finite if it tells labels apart, and to be told
+    from rounding if the update is solved in the space of samples, as these are fewer than entries.
+    """
+    widest = max(c[0].size for c in models.components)
+    enough = problem.n_effective[models.task] >= widest
+    return np.where(enough & (problem.labels is None), STEIN, 0)
 
 
 @dataclass(frozen=True)

@@ -82,8 +82,10 @@ def regularise(gram: Array, ridge: Array | float, n_features: int) -> Array:
     the identity, whose solution is zero, so that the result is always finite.
     """
     diagonal = np.arange(gram.shape[-1])
-    trace = gram[:, diagonal, diagonal].sum(axis=1)
+    entries = gram[:, diagonal, diagonal]
+    trace, n_used = entries.sum(axis=1), np.count_nonzero(entries, axis=1)
     smallest = 4 * np.finfo(gram.dtype).eps
-    amount = np.maximum(ridge, smallest) * trace / n_features
+    # Precision is that of the features there are: a mask may leave few.
+    amount = np.maximum(ridge / n_features, smallest / np.maximum(n_used, 1)) * trace
     gram[:, diagonal, diagonal] += np.where(trace > 0, amount, 1)[:, None]
     return gram
