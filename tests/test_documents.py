@@ -1,6 +1,9 @@
-"""The documents point at files that are there."""
+"""The documents point at files that are there, and the results are those of the lines."""
 
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,3 +17,15 @@ def test_links_to_files_lead_somewhere(document):
     targets = re.findall(r"\]\(([^)#\s]+)", document.read_text(encoding="utf-8"))
     files = [target for target in targets if "://" not in target]
     assert [name for name in files if not (document.parent / name).exists()] == []
+
+
+def test_the_page_of_results_is_what_the_commands_make_of_their_lines(tmp_path):
+    pytest.importorskip("typer")
+    pytest.importorskip("matplotlib")
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    page = tmp_path / "docs" / "reproduction.md"
+    page.unlink()
+    subprocess.run([sys.executable, tmp_path / "docs" / "build_reproduction.py"], check=True)
+    assert page.read_text(encoding="utf-8") == (ROOT / "docs" / "reproduction.md").read_text(
+        encoding="utf-8"
+    )
