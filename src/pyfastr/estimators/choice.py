@@ -37,6 +37,8 @@ Array = NDArray[Any]
 # Both are relative, so they serve every data set: from exact data to labels that are mostly noise.
 # The highest leaves hardly more than one entry a mode, which noise hides at all lower ones.
 THRESHOLDS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.35, 0.55, 0.9)
+# Labels say so little that one entry a mode wins by chance.
+LABEL_THRESHOLDS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.06, 0.1, 0.2, 0.35, 0.55)
 RIDGES = (1e-5, 0.01, 0.1, 1.0, 10.0)
 # Fewer samples than free parameters are fitted exactly by a ridge of next to nothing: in scores of
 # few samples it wins by chance if at all.
@@ -98,7 +100,8 @@ class FasTRSelection(TensorInputMixin, BaseEstimator):
         self, data: Data, splits: Sequence[Split] = ()
     ) -> tuple[list[float], list[float], list[int]]:
         """Return the grids as lists of numbers, checked."""
-        thresholds = THRESHOLDS if isinstance(self.thresholds, str) else self.thresholds
+        own = LABEL_THRESHOLDS if self._is_classifier() else THRESHOLDS
+        thresholds = own if isinstance(self.thresholds, str) else self.thresholds
         terms = [self.n_terms] if isinstance(self.n_terms, Integral) else self.n_terms
         n_terms = [int(n) for n in _checked_grid("n_terms", terms, 1, np.inf, whole=True)]
         auto = BLIND_RIDGES if _is_blind(data, _n_train(splits), min(n_terms)) else RIDGES

@@ -146,7 +146,8 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
     tol : float, default=1e-3
     fit_intercept : bool, default=True
     refit_support : bool or "evidence", default=False
-        "evidence" is of the squared loss only.
+        "evidence" is of the squared loss only. The logistic loss is refitted with a ridge that
+        shrinks by the share of free parameters itself, as labels are noisy.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
 

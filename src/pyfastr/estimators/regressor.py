@@ -65,7 +65,8 @@ class FasTRRegressor(RegressorMixin, FasTRBase):
     refit_support : bool or "evidence", default=False
         True refits the non-zero entries without threshold, which takes its shrinkage away, and
         with less of a `ridge`: it shrinks by the square of their share of the free parameters, two
-        of which do not count, as shrinking so few does not pay.
+        of which do not count if there are as many samples as entries of any mode, as shrinking so
+        few does not pay.
         "evidence" also chooses which entries those are, without a threshold, by
         the lowest :math:`(N - \mathrm{dof})\log\mathrm{RSS}`: for sparse coefficients and few
         samples.

@@ -202,7 +202,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
     Parameters
     ----------
     thresholds, ridges, n_terms
-        As in :class:`FasTRRegressorCV`.
+        As in :class:`FasTRRegressorCV`, but "auto" has thresholds up to 0.55.
     loss : {"squared", "logistic"}, default="squared"
         As in :class:`FasTRClassifier`.
     class_weight : dict, "balanced" or None, default=None

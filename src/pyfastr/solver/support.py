@@ -53,15 +53,13 @@ def refit(
 ) -> Models:
     """Fit the non-zero entries of every model anew, without threshold.
 
-    Fewer parameters need less of a ridge, so it shrinks with the square of their number: a support
-    of few entries is found with a large ridge, which would bias them. Where samples are few for a
-    support joint steps come first, as sweeps alone crawl there.
+    Fewer parameters need less of a ridge, so it shrinks with their number: a support of few entries
+    is found with a large ridge, which would bias them. Where samples are few for a support joint
+    steps come first, as sweeps alone crawl there.
     """
     masks = [c != 0 for c in models.components]
-    n_free, n_all = _n_free(masks), _n_free([np.ones_like(m) for m in masks])
-    n_spared = _n_spared(problem, models)
-    share = np.maximum(n_free - n_spared, 0) / np.maximum(n_all - n_spared, 1)
-    ridges = np.broadcast_to(ridge, len(models)) * share**REFIT_SHRINKS
+    n_free = _n_free(masks)
+    ridges = np.broadcast_to(ridge, len(models)) * _share_of_ridge(problem, models, n_free)
     penalty = Penalty(ridges, 0.0, masks)
     if foresight is not None:
         models = foresight.move(models, penalty)
@@ -77,15 +75,18 @@ def refit(
     return run_sweeps(problem, models, penalty, max_iter=max_iter, tol=tol)[0]
 
 
-def _n_spared(problem: Problem, models: Models) -> Array:
-    """How many parameters of each model do not count for the ridge of a refit.
-
-    None where a single entry needs a ridge: to be finite if it tells labels apart, and to be told
-    from rounding if the update is solved in the space of samples, as these are fewer than entries.
-    """
+def _share_of_ridge(problem: Problem, models: Models, n_free: Array) -> Array:
+    """Share of the ridge that so many free entries of each model are refitted with."""
+    n_all = _n_free([np.ones_like(c, bool) for c in models.components])
+    if problem.labels is not None:
+        # Labels are noisy, and a single entry may tell them apart: it has to stay finite.
+        return n_free / n_all
+    # Fewer samples than entries make an update in their space, where a few entries need a ridge to
+    # be told from rounding.
     widest = max(c[0].size for c in models.components)
-    enough = problem.n_effective[models.task] >= widest
-    return np.where(enough & (problem.labels is None), STEIN, 0)
+    n_spared = np.where(problem.n_effective[models.task] >= widest, STEIN, 0)
+    share = np.maximum(n_free - n_spared, 0) / np.maximum(n_all - n_spared, 1)
+    return share**REFIT_SHRINKS
 
 
 @dataclass(frozen=True)
