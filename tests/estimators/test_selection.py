@@ -1,12 +1,14 @@
 """Choosing threshold, ridge and number of terms."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 from sklearn.metrics import make_scorer, mean_absolute_error, r2_score, roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -61,6 +63,57 @@ def test_the_final_fit_begins_from_folds_that_agree():
     assert again.starts_.n_starts == 8
     assert_allclose(again.coef_, model.coef_, atol=1e-3 * np.abs(W).max())
     assert FasTRRegressorCV(n_init=12, random_state=0).fit(X, y).starts_.n_starts == 12
+
+
+@pytest.mark.parametrize(("shape", "n_terms"), [((6, 5), 1), ((6, 5), 2), ((12,), 1)])
+def test_without_a_refit_the_choice_is_the_mean_of_the_folds_models(shape, n_terms):
+    X, y = draw(shape=shape, noise=2.0)
+    seen = []
+
+    def score(estimator, X, y):
+        seen.append(estimator)
+        return estimator.score(X, y)
+
+    grid = GRID | {"thresholds": (0.2,), "ridges": (0.3,)}
+    model = FasTRRegressorCV(**grid, n_terms=n_terms, scoring=score, refit=False).fit(X, y)
+    assert_allclose(model.coef_, np.mean([fold.coef_ for fold in seen], axis=0), rtol=1e-12)
+    assert_allclose(model.intercept_, np.mean([fold.intercept_ for fold in seen]), rtol=1e-12)
+    folds = [fold.predict(X) for fold in seen]
+    assert_allclose(model.predict(X), np.mean(folds, axis=0), rtol=1e-12)
+    assert len(model.scales_) == (5 * n_terms if len(shape) > 1 else 1)
+    best = model.best_estimator_.get_params()
+    assert (best["threshold"], best["ridge"], best["n_terms"]) == (0.2, 0.3, n_terms)
+    assert not hasattr(model, "starts_")
+    refitted = model.set_params(refit=True).fit(X, y)
+    assert len(refitted.scales_) == n_terms
+    assert not hasattr(refitted.set_params(refit=False).fit(X, y), "n_iter_")
+
+
+def test_without_a_refit_empty_folds_count_as_zero_and_a_zero_mean_warns():
+    X, y = draw()
+    y[:60] = 1.0
+    rows = np.arange(90)
+    cv = [(rows[:60], rows[60:]), (rows[60:], rows[:60])]
+    model = FasTRRegressorCV(**GRID, cv=cv, refit=False, scoring="neg_mean_squared_error")
+    assert len(model.fit(X, y).scales_) == 1
+    alone = clone(model.best_estimator_).fit(X[60:], y[60:])
+    assert_allclose(model.coef_, alone.coef_ / 2, atol=1e-3 * np.abs(alone.coef_).max())
+    with pytest.warns(ConvergenceWarning, match="coefficient is zero: y is constant"):
+        assert not model.fit(X, np.ones(90)).coef_.any()
+
+
+def test_without_a_refit_classes_have_probabilities_and_covariates_count():
+    X, y = draw(noise=2.0)
+    Z = np.random.default_rng(0).normal(size=(90, 1))
+    labels = np.where(y + 20 * Z[:, 0] > 0, "high", "low")
+    model = FasTRClassifierCV(**GRID, refit=False).fit(X, labels, covariates=Z)
+    decision = model.decision_function(X, covariates=Z)
+    expected = 1 / (1 + np.exp(-model.calibration_ * decision))
+    assert_allclose(model.predict_proba(X, covariates=Z)[:, 1], expected, rtol=1e-12)
+    assert model.covariate_coef_ < 0  # of "low", the second class
+    assert model.score(X, labels, covariates=Z) > 0.8
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.predict(X, covariates=Z), model.predict(X, covariates=Z))
 
 
 def test_results_are_those_of_a_grid_search():
@@ -254,6 +307,8 @@ def test_what_only_evidence_can_do_is_not_an_option_of_folds():
     X, y = draw()
     with pytest.raises(ValueError, match="refit_support"):
         FasTRRegressorCV(refit_support="evidence").fit(X, y)
+    with pytest.raises(ValueError, match="has no folds; expected refit=True"):
+        FasTRRegressorCV(criterion="evidence", refit=False).fit(X, y)
 
 
 @pytest.mark.parametrize("kind", [FasTRRegressorCV, FasTRClassifierCV])

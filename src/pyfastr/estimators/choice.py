@@ -25,7 +25,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 
 from pyfastr.estimators.classifier import FasTRClassifier
 from pyfastr.estimators.data import Data
-from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase
+from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, warn_of_zero
 from pyfastr.estimators.folds import FoldFits, Scoring, Split, fit_folds
 from pyfastr.estimators.ranking import Point, choose, cv_results, usable_scores
 from pyfastr.estimators.validation import TensorInputMixin, as_generator
@@ -48,7 +48,10 @@ BLIND_RIDGES = (0.01, 0.1, 0.3, 1.0, 10.0)
 FOLD_SWEEPS, BLIND_SWEEPS = 15, 6
 # What the best estimator's own parameters and those of its twin have in common.
 SHARED = ("init", "n_init", "sweep", "max_iter", "tol", "fit_intercept", "refit_support", "verbose")
-FITTED = ("factors_", "scales_", "intercept_", "n_iter_", "converged_", "history_", "starts_")
+FITTED = (
+    *("factors_", "scales_", "intercept_", "covariate_coef_"),
+    *("n_iter_", "converged_", "history_", "starts_"),
+)
 
 CV_CONSTRAINTS: dict[str, list[Any]] = {
     **{name: CONSTRAINTS[name] for name in (*SHARED, "random_state") if name != "init"},
@@ -61,6 +64,7 @@ CV_CONSTRAINTS: dict[str, list[Any]] = {
     "scoring": [StrOptions(set(get_scorer_names())), callable, None],
     "criterion": [StrOptions({"cv", "evidence"})],
     "one_standard_error": ["boolean"],
+    "refit": ["boolean"],
 }
 
 
@@ -75,21 +79,43 @@ class FasTRSelection(TensorInputMixin, BaseEstimator):
     ) -> None:
         """Choose, refit on all data, and take over what the refit found."""
         if self.criterion == "evidence":
+            if not self.refit:
+                raise ValueError(
+                    "refit=False takes the mean of the folds' models, but criterion='evidence' has "
+                    "no folds; expected refit=True, or criterion='cv'."
+                )
             _, ridges, n_terms = self._grids(data)
             self._choose_by_evidence(X, y, fit_params, ridges, n_terms)
         else:
             scoring = self._scoring(data, X, y)
-            known = self._choose_by_folds(data, scoring, self._splits(data, y, groups))
-            best = self._twin(self.threshold_, self.ridge_, self.n_terms_)
-            best._known = known if len(known) else None
-            self.best_estimator_ = best.fit(X, y, **fit_params)
-            del best._known
+            chosen = self._choose_by_folds(data, scoring, self._splits(data, y, groups))
+            if self.refit:
+                self._refit(chosen.models, X, y, fit_params)
+            else:
+                self._average(chosen, scoring)
         for name in FITTED:
-            setattr(self, name, getattr(self.best_estimator_, name))
-        if hasattr(self.best_estimator_, "covariate_coef_"):
-            self.covariate_coef_ = self.best_estimator_.covariate_coef_
-        elif hasattr(self, "covariate_coef_"):
-            del self.covariate_coef_
+            if hasattr(self.best_estimator_, name):
+                setattr(self, name, getattr(self.best_estimator_, name))
+            elif hasattr(self, name):
+                delattr(self, name)
+
+    def _refit(self, found: Models, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
+        """Fit the choice to all data, beginning from the solutions that the folds found."""
+        best = self._twin(self.threshold_, self.ridge_, self.n_terms_)
+        some = found.scales.all(axis=1)
+        known = Models([c[some] for c in found.components], found.scales[some])
+        best._known = known if len(known) else None
+        self.best_estimator_ = best.fit(X, y, **fit_params)
+        del best._known
+
+    def _average(self, chosen: FoldFits, scoring: Scoring) -> None:
+        """Let the mean of the folds' models be the choice."""
+        mean = chosen.mean()
+        if not mean.models.scales.any():
+            warn_of_zero(mean.data.problem, stacklevel=6)
+        best = scoring.fitted(mean, 0, np.arange(len(scoring.data.y)))
+        best.set_params(threshold=self.threshold_, ridge=self.ridge_, n_terms=self.n_terms_)
+        self.best_estimator_ = best
 
     @property
     def coef_(self) -> Array:
@@ -154,8 +180,8 @@ class FasTRSelection(TensorInputMixin, BaseEstimator):
                 )
         return [(np.asarray(train), np.asarray(test)) for train, test in splits]
 
-    def _choose_by_folds(self, data: Data, scoring: Scoring, splits: list[Split]) -> Models:
-        """Fit and score the grid, a number of terms at a time; return the chosen point's models."""
+    def _choose_by_folds(self, data: Data, scoring: Scoring, splits: list[Split]) -> FoldFits:
+        """Fit and score the grid, a number of terms at a time; return the chosen point's fits."""
         thresholds, ridges, n_terms = self._grids(data, splits)
         rng = as_generator(self.random_state)
         fits, scores, times = [], [], []
@@ -178,14 +204,13 @@ class FasTRSelection(TensorInputMixin, BaseEstimator):
         if scoring.scorer is None:
             chance = 0.5 if self._is_classifier() else 0.0
             _warn_of_blind_folds(fits[best // each], usable[:, best] - chance)
-        self._keep_decisions(fits[best // each], best % each, each, splits)
+        chosen = fits[best // each].take(slice(best % each, None, each))
+        self._keep_decisions(chosen, splits)
         shape = (len(n_terms), len(ridges), len(thresholds), len(splits))
         self.scores_path_ = all_scores.T.reshape(shape)
         self.cv_results_ = cv_results(points, all_scores, times)
         self._set_choice(points[best], float(np.mean(usable[:, best])), best)
-        chosen = fits[best // each].models.take(slice(best % each, None, each))
-        some = chosen.scales.all(axis=1)
-        return Models([c[some] for c in chosen.components], chosen.scales[some])
+        return chosen
 
     def _choose_by_evidence(
         self, X: Any, y: Any, fit_params: dict[str, Any], ridges: list[float], n_terms: list[int]
@@ -212,8 +237,8 @@ class FasTRSelection(TensorInputMixin, BaseEstimator):
         self.best_params_ = self.cv_results_["params"][index]
         self._tell(f"chosen: {self.best_params_}, score {score:.4g}")
 
-    def _keep_decisions(self, fits: FoldFits, point: int, each: int, splits: list[Split]) -> None:
-        """Let a classifier keep the chosen model's held-out decisions."""
+    def _keep_decisions(self, chosen: FoldFits, splits: list[Split]) -> None:
+        """Let a classifier keep the held-out decisions of the chosen point."""
 
     def _tell(self, message: str) -> None:
         if self.verbose:

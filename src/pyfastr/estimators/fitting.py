@@ -200,20 +200,8 @@ class FasTRBase(LinearTensorMixin, BaseEstimator):
 
     def _warn(self, problem: Problem, solution: Fit) -> None:
         """Say what a person should not miss."""
-        if not problem.response.any():
-            warnings.warn(
-                "y is constant, or intercept and covariates explain all of it: the coefficient "
-                "is zero. Check y.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        elif not solution.models.scales.any():
-            warnings.warn(
-                "The coefficient is zero: X does not vary, or the threshold emptied a mode. "
-                "Check X, or lower `threshold`.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
+        if not solution.models.scales.any():
+            warn_of_zero(problem, stacklevel=6)
         elif not self.converged_:
             warnings.warn(
                 f"The sweeps did not converge: W still changed by {self.history_['change'][-1]:.2g}"
@@ -222,3 +210,13 @@ class FasTRBase(LinearTensorMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=5,
             )
+
+
+def warn_of_zero(problem: Problem, stacklevel: int) -> None:
+    """Say why a coefficient is zero."""
+    reason = (
+        "X does not vary, or the threshold emptied a mode. Check X, or lower `threshold`."
+        if problem.response.any()
+        else "y is constant, or intercept and covariates explain all of it. Check y."
+    )
+    warnings.warn(f"The coefficient is zero: {reason}", ConvergenceWarning, stacklevel=stacklevel)

@@ -3,7 +3,7 @@
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,34 @@ class FoldFits:
     nuisance: Array
     starts: Models
     data: Data
+
+    def take(self, which: slice) -> "FoldFits":
+        """Return some of the fits."""
+        return replace(
+            self,
+            models=self.models.take(which),
+            predictions=self.predictions[which],
+            nuisance=self.nuisance[which],
+            starts=self.starts.take(which),
+        )
+
+    def mean(self) -> "FoldFits":
+        """Return one model whose coefficient is the mean: its terms are those of all."""
+        models, y_scale = self.models, self.data.problem.y_scale
+        share = y_scale[models.task] / (y_scale[0] * len(models))
+        scales = (models.scales * share[:, None]).reshape(1, -1)
+        components = [c.reshape(1, -1, c.shape[-1]) for c in models.components]
+        used = np.flatnonzero(scales[0]) if scales.any() else slice(1)
+        mean = Models([c[:, used] for c in components], scales[:, used])
+        if len(components) == 1:  # a sum of vectors is one
+            mean = mean.replace(0, (mean.scales @ mean.components[0][0])[None])
+        return replace(
+            self,
+            models=mean,
+            predictions=self.predictions.mean(axis=0, keepdims=True),
+            nuisance=self.nuisance.mean(axis=0, keepdims=True),
+            starts=mean,
+        )
 
 
 def training_weights(splits: Sequence[Split], n_samples: int) -> Array:
@@ -212,7 +240,7 @@ class Scoring:
         assert self.scorer is not None
         y = _safe_indexing(self.y, test)
         if not isinstance(self.scorer, _BaseScorer):
-            fitted = self._fitted(fits, which, train)
+            fitted = self.fitted(fits, which, train)
             return float(self.scorer(fitted, _safe_indexing(self.X, test), y))
         known = self._known(fits.predictions[which], train)
         return float(self.scorer(known, test[:, None], y, **self._weight_option(test)))
@@ -227,7 +255,7 @@ class Scoring:
             lambda: calibrate(self.loss, prediction[train], self.data.y[train], weights),
         )
 
-    def _fitted(self, fits: FoldFits, which: int, train: Array) -> FasTRBase:
+    def fitted(self, fits: FoldFits, which: int, train: Array) -> FasTRBase:
         """Make a fitted estimator of one model."""
         twin: Any = clone(self.twin)
         twin._set_factors(fits.data, fits.models.take(slice(which, which + 1)))

@@ -56,6 +56,11 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
         sample. Other scores than R² are compared fold by fold, and count half the standard error.
         True chooses the simplest model (fewest terms, then largest threshold, then largest ridge)
         whose score is within one standard error of the best.
+    refit : bool, default=True
+        Whether the choice is fitted to all data. False takes the mean of the coefficients that the
+        folds found at the chosen point, as scikit-learn's LogisticRegressionCV does if it does not
+        refit: a sum of as many times the terms, which predicts noisy recordings better but is not
+        of unit rank.
     init, n_init, sweep, max_iter, tol, fit_intercept, verbose
         As in :class:`FasTRRegressor`, for the final fit; the folds make at most 15 sweeps. With
         ``n_init="auto"`` they have at most 256 starts each, and the final fit begins from their
@@ -72,12 +77,12 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
     best_score_ : float
         Its mean score, or its negative ``(N - dof) log RSS``.
     best_estimator_ : FasTRRegressor
-        Fitted to all data.
+        Fitted to all data, or the mean of the folds' models.
     cv_results_ : dict of arrays
         With the keys of scikit-learn's GridSearchCV. Times are shares of the whole batch's.
     scores_path_ : ndarray of shape (n_terms, n_ridges, n_thresholds, n_folds)
     coef_, factors_, scales_, intercept_, n_iter_, converged_, history_, starts_
-        Of the best estimator.
+        Of the best estimator; the last four only of a refit.
     tensor_shape_in_ : tuple of int
     n_features_in_ : int
 
@@ -104,6 +109,7 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
         scoring: Any = None,
         criterion: Literal["cv", "evidence"] = "cv",
         one_standard_error: bool = False,
+        refit: bool = True,
         init: Literal["mixed", "spectral", "random"] = "mixed",
         n_init: int | Literal["auto"] = "auto",
         sweep: Literal["cyclic", "simultaneous"] = "cyclic",
@@ -121,6 +127,7 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
         self.scoring = scoring
         self.criterion = criterion
         self.one_standard_error = one_standard_error
+        self.refit = refit
         self.init = init
         self.n_init = n_init
         self.sweep = sweep
@@ -212,7 +219,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         given), drawn by `random_state`.
     scoring : str, callable or None, default=None
         Any of scikit-learn; None is the area under the ROC curve.
-    criterion, one_standard_error
+    criterion, one_standard_error, refit
         As in :class:`FasTRRegressorCV`; "evidence" is of the squared loss only.
     init, n_init, sweep, max_iter, tol, fit_intercept, refit_support, random_state, verbose
         As in :class:`FasTRRegressorCV`.
@@ -226,7 +233,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
     threshold_, ridge_, n_terms_, best_params_, best_index_, best_score_, cv_results_, scores_path_
         As in :class:`FasTRRegressorCV`.
     coef_, factors_, scales_, intercept_, n_iter_, converged_, history_, starts_
-        Of the best estimator.
+        Of the best estimator; the last four only of a refit.
     tensor_shape_in_ : tuple of int
     n_features_in_ : int
 
@@ -258,6 +265,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         scoring: Any = None,
         criterion: Literal["cv", "evidence"] = "cv",
         one_standard_error: bool = False,
+        refit: bool = True,
         init: Literal["mixed", "spectral", "random"] = "mixed",
         n_init: int | Literal["auto"] = "auto",
         sweep: Literal["cyclic", "simultaneous"] = "cyclic",
@@ -277,6 +285,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         self.scoring = scoring
         self.criterion = criterion
         self.one_standard_error = one_standard_error
+        self.refit = refit
         self.init = init
         self.n_init = n_init
         self.sweep = sweep
@@ -355,11 +364,10 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
                 )
         return splits
 
-    def _keep_decisions(self, fits: FoldFits, point: int, each: int, splits: list[Split]) -> None:
-        decisions = [
-            fits.predictions[fold * each + point][test] for fold, (_, test) in enumerate(splits)
-        ]
-        self._held_out = np.concatenate(decisions), np.concatenate([test for _, test in splits])
+    def _keep_decisions(self, chosen: FoldFits, splits: list[Split]) -> None:
+        held_out = [test for _, test in splits]
+        decisions = [own[test] for own, test in zip(chosen.predictions, held_out, strict=True)]
+        self._held_out = np.concatenate(decisions), np.concatenate(held_out)
 
     def _calibrate_on_held_out(self, data: Data) -> None:
         """Give the best estimator probabilities that held-out samples bear out."""

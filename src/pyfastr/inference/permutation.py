@@ -297,17 +297,10 @@ def _set_cross_validation(selection: Any, cv: Any, scoring: Any, y: Array) -> No
 
 def _split_fits(fits: FoldFits, n_tasks: Sequence[int]) -> list[FoldFits]:
     """Cut the fits of a batch into those of so many tasks each."""
-    each, each_start = (len(m) // sum(n_tasks) for m in (fits.models, fits.starts))
+    each = len(fits.models) // sum(n_tasks)
     ends = np.cumsum(n_tasks).tolist()
     return [
-        replace(
-            fits,
-            models=fits.models.take(slice((end - n) * each, end * each)),
-            predictions=fits.predictions[(end - n) * each : end * each],
-            nuisance=fits.nuisance[(end - n) * each : end * each],
-            starts=fits.starts.take(slice((end - n) * each_start, end * each_start)),
-        )
-        for n, end in zip(n_tasks, ends, strict=True)
+        fits.take(slice((end - n) * each, end * each)) for n, end in zip(n_tasks, ends, strict=True)
     ]
 
 
