@@ -34,7 +34,7 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
     Parameters
     ----------
     thresholds : sequence of float or "auto", default="auto"
-        Relative thresholds to choose from; "auto" has ten from 0 to 0.9.
+        Relative thresholds to choose from; "auto" has eleven from 0 to 0.9.
     ridges : sequence of float or "auto", default="auto"
         Relative ridges; "auto" has five from 1e-5 (hardly any noise) to 10 (mostly noise), or from
         0.01 where folds train on no more samples than there are free parameters.
@@ -209,7 +209,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
     Parameters
     ----------
     thresholds, ridges, n_terms
-        As in :class:`FasTRRegressorCV`, but "auto" has thresholds up to 0.55.
+        As in :class:`FasTRRegressorCV`, but "auto" has ten thresholds up to 0.55.
     loss : {"squared", "logistic"}, default="squared"
         As in :class:`FasTRClassifier`.
     class_weight : dict, "balanced" or None, default=None
