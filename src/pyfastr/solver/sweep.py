@@ -14,7 +14,7 @@ from pyfastr.solver.models import Models, put, relative_change, unit
 from pyfastr.solver.parallel import map_threads
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.projection import CACHE_BYTES
-from pyfastr.solver.update import Penalty, ridge_solution, soft_threshold
+from pyfastr.solver.update import Penalty, ridge_solution, soft_threshold, solve_regularised
 
 Array = NDArray[Any]
 Order = Literal["cyclic", "simultaneous"]
@@ -106,31 +106,54 @@ def solve_mode(
     mode: int,
     penalty: Penalty,
     weights: Array | None = None,
-) -> tuple[Array, Array]:
-    """Apply the paper's update to projected samples, in the type of the models.
+) -> Array:
+    """Apply the paper's update to projected samples: ``(K, R, p)``, in the type of the models."""
 
-    Returns the solutions ``(K, R, p)`` and their fitted values ``(K, N)``, intercept and
-    covariates left out.
-    """
-
-    def solve(part: slice) -> tuple[Array, Array]:
+    def solve(part: slice) -> Array:
         some = features[part].astype(models.scales.dtype, copy=False)
-        now = penalty.take(part)
-        if now.masks is not None:
-            some = some * now.masks[mode].reshape(len(some), 1, -1)
-        g = None if weights is None else weights[part]
-        task = models.task[part]
+        now, task = penalty.take(part), models.task[part]
+        mask = None if now.masks is None else now.masks[mode].reshape(len(some), -1)
         if problem.labels is None:
-            response = problem.of(problem.response, task).astype(some.dtype, copy=False)
-            solution = ridge_solution(*problem.whiten(some, response, task, g), now.ridge)
+            g = None if weights is None else weights[part]
+            solution = least_squares(problem, some, task, now.ridge, mask, g)
         else:
+            some = some if mask is None else some * mask[:, None]
             old = models.components[mode][part] * models.scales[part][..., None]
             solution = newton_step(problem, some, old.reshape(len(some), -1), task, now.ridge)
-        solution = soft_threshold(solution, now.threshold)
-        return solution, (some @ solution[:, :, None])[..., 0]
+        return soft_threshold(solution, now.threshold)
 
-    solutions, fitted = zip(*map_threads(solve, cache_parts(features)), strict=True)
-    return np.concatenate(solutions).reshape(models.components[mode].shape), np.concatenate(fitted)
+    solutions = map_threads(solve, cache_parts(features))
+    return np.concatenate(solutions).reshape(models.components[mode].shape)
+
+
+def fitted_by(features: Array, solution: Array) -> Array:
+    """Fitted values ``(K, N)`` of solutions ``(K, R, p)``, intercept and covariates left out."""
+    columns = solution.reshape(len(solution), -1, 1)
+
+    def multiply(part: slice) -> Array:
+        return (features[part].astype(columns.dtype, copy=False) @ columns[part])[..., 0]
+
+    return np.concatenate(map_threads(multiply, cache_parts(features)))
+
+
+def least_squares(
+    problem: Problem,
+    features: Array,
+    task: Array,
+    ridge: float | Array,
+    mask: Array | None = None,
+    weights: Array | None = None,
+) -> Array:
+    """Ridge solution ``(K, q)`` of weighted least squares, zero outside of the mask."""
+    response = problem.of(problem.response, task).astype(features.dtype, copy=False)
+    _, n, q = features.shape
+    if q > n:
+        some = features if mask is None else features * mask[:, None]
+        return ridge_solution(*problem.whiten(some, response, task, weights), ridge)
+    gram, moment = problem.normal_equations(features, response, task, weights)
+    if mask is not None:
+        gram, moment = gram * (mask[:, :, None] & mask[:, None, :]), moment * mask
+    return solve_regularised(gram, moment[:, :, None], ridge, q)[..., 0]
 
 
 def newton_step(
@@ -164,19 +187,6 @@ def newton_step(
     return shortened(old, new, objective)
 
 
-def update_mode(
-    problem: Problem,
-    models: Models,
-    mode: int,
-    penalty: Penalty,
-    weights: Array | None = None,
-) -> tuple[Models, Array]:
-    """Update one mode of every model, the other components being of unit length."""
-    features = features_of(problem.projector.project(models.components, mode, reuse=True))
-    solution, fitted = solve_mode(problem, features, models, mode, penalty, weights)
-    return models.replace(mode, solution), fitted
-
-
 def cyclic_sweep(
     problem: Problem,
     models: Models,
@@ -194,12 +204,14 @@ def cyclic_sweep(
     for part in parts:
         # A whole batch goes as it is: the projector knows components it has seen.
         some = models if len(parts) == 1 else models.take(part)
-        fitted = np.empty(0)
+        features = solution = np.empty(0)
         for mode, weights in enumerate(draws):
             g = None if weights is None else weights[part]
-            some, fitted = update_mode(problem, some, mode, penalty.take(part), g)
+            features = features_of(problem.projector.project(some.components, mode, reuse=True))
+            solution = solve_mode(problem, features, some, mode, penalty.take(part), g)
+            some = some.replace(mode, solution)
         swept.append(some)
-        losses.append(problem.loss(fitted, some.task))
+        losses.append(problem.loss(fitted_by(features, solution), some.task))
     return swept[0] if len(parts) == 1 else Models.concatenate(swept), np.concatenate(losses)
 
 
@@ -215,13 +227,12 @@ def simultaneous_sweep(problem: Problem, models: Models, penalty: Penalty) -> tu
     per_model = 2 * problem.n_samples * R * sum(problem.shape) * dtype.itemsize
     for part in batches(problem, K, per_model):
         some, now = models.take(part), penalty.take(part)
-        solutions, fitted = [], np.empty(0)
+        features, solutions = np.empty(0), []
         for mode, projection in enumerate(problem.projector.project_all(some.components)):
             features = features_of(projection)
-            solution, fitted = solve_mode(problem, features, some, mode, now)
-            solutions.append(solution)
+            solutions.append(solve_mode(problem, features, some, mode, now))
         parts.append(_replace_all(some, solutions))
-        losses.append(problem.loss(fitted, some.task))
+        losses.append(problem.loss(fitted_by(features, solutions[-1]), some.task))
     return Models.concatenate(parts), np.concatenate(losses)
 
 
