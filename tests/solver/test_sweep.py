@@ -46,10 +46,10 @@ def in_units(problem, models):
 
 
 def swept(problem, models, n_sweeps=N_SWEEPS, one_sweep=cyclic_sweep, **options):
-    """The models after some sweeps, in the units of X and y, and the last loss."""
+    """The models after some sweeps, in the units of X and y, and their last loss."""
     for _ in range(n_sweeps):
-        models, loss = one_sweep(problem, models, Penalty(RIDGE, THRESHOLD), **options)
-    return in_units(problem, models), loss
+        models, fitted = one_sweep(problem, models, Penalty(RIDGE, THRESHOLD), **options)
+    return in_units(problem, models), problem.loss(fitted, models.task)
 
 
 def naive_sweeps(naive, X, y, models, n_sweeps=N_SWEEPS):

@@ -205,6 +205,14 @@ class Problem:
         C = self.of(self.nuisance, task)
         return log_loss(labels, fitted + profiled_offset(labels, fitted, C, g), g)
 
+    def misfit(self, fitted: Array, task: Array) -> Array:
+        """Share of the response that each model leaves unexplained at the scale that fits best."""
+        z = self.residuals(np.zeros_like(fitted), task)
+        explained = z - self.residuals(fitted, task)
+        aligned = np.einsum("kn,kn->k", z, explained) ** 2
+        size = np.einsum("kn,kn->k", z, z) * np.einsum("kn,kn->k", explained, explained)
+        return 1 - aligned / np.where(size > 0, size, 1)
+
     def rounded(self) -> "Problem":
         """Return the same problem with X in float32, if that can hold it."""
         source = self.projector.source

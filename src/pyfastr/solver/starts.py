@@ -36,6 +36,9 @@ SMALL_SAMPLE = 1000
 # found the right valley. It looks at no more samples than are enough for nearly all (34 of 35 at
 # 200 x 200 x 5), if there are so many times as many.
 SPRINT_SAMPLES, ENOUGH_SAMPLES, WORTH_THINNING = (2.0, 1.5), (2.5, 2.0), 1.5
+# While the ridge is hot, models in the right valley leave 0.1 unexplained at their best scale and
+# those in wrong ones 0.35 and more, if there are as many samples for a parameter as for a sprint.
+RIGHT_VALLEY = 0.15
 # A sprint's result holds if no larger share of the response is left unexplained: wrong valleys of
 # so many samples leave 0.15 and more (seen in hundreds of sprints), and noise moves the valleys.
 LITTLE_NOISE = 0.05
@@ -157,25 +160,35 @@ def anneal(
     """Sweep with fresh Bayesian-bootstrap weights in every update while the ridge cools.
 
     The noise shakes models out of bad minima. Models race on the smoothed, unweighted training
-    loss, and `keep` of each task remain. All tasks have as many models, one after another.
+    loss, and `keep` of each task remain; where samples abound, a task whose best model is seen to
+    be in the right valley ends at once. All tasks have as many models, one after another.
     """
     if len(models) >= ROUNDING_PAYS:
         problem = problem.rounded()
     models = models.astype(problem.projector.source.dtype)
-    smooth = np.zeros(len(models))
-    n_tasks = len(np.unique(models.task))
+    smooth, ended = np.zeros(len(models)), []
+    can_end = _samples_per_parameter(problem, models.n_terms) >= SPRINT_SAMPLES[0]
     for sweep, heat in enumerate(_cooling(HOT_RIDGE, COLD_RIDGE, pace.n_sweeps, ridge)):
-        models, loss = _shaken_sweep(problem, models, heat, streams)
+        models, fitted = _shaken_sweep(problem, models, heat, streams)
+        loss = problem.loss(fitted, models.task)
         smooth = loss if sweep == 0 else SMOOTHING * smooth + (1 - SMOOTHING) * loss
-        each = n_left = len(models) // n_tasks
+        tasks = np.unique(models.task)
+        each = n_left = len(models) // len(tasks)
         if sweep in pace.halvings:
             n_left = max(keep, each // 2)
-        if sweep == pace.n_sweeps - 1:
-            n_left = keep
-        if n_left < each:
-            best = _best_of_each(smooth.reshape(n_tasks, each), n_left)
+        misfit = problem.misfit(fitted, models.task).reshape(-1, each).min(axis=1)
+        end = (misfit <= RIGHT_VALLEY) & can_end[tasks] | (sweep == pace.n_sweeps - 1)
+        if end.any():
+            rows = np.flatnonzero(np.repeat(end, each))
+            best = rows[_best_of_each(smooth[rows].reshape(-1, each), keep)]
+            ended.append(models.take(best))
+        if end.all():
+            break
+        if end.any() or n_left < each:
+            rows = np.flatnonzero(np.repeat(~end, each))
+            best = rows[_best_of_each(smooth[rows].reshape(-1, each), n_left)]
             models, smooth = models.take(best), smooth[best]
-    return models
+    return Models.concatenate(ended)
 
 
 def _best_of_each(losses: Array, n_left: int) -> Array:
@@ -245,7 +258,7 @@ def race(
         models = propose(some, n_starts, n_terms, kind, streams, tasks)
         models = anneal(some, models, keep=keep, ridge=ridge, streams=streams, pace=pace)
         models = models.astype(float)
-        return models, polish(some, models, polish_schedule(ridge, pace))
+        return models, _polished(some, models, ridge, pace)
 
     few = _for_a_sprint(problem, n_terms, streams.common) if may_sprint else None
     if few is None:
@@ -268,6 +281,22 @@ def race(
         done.append(run(problem, tasks, LONG_RUN, kind))
     survivors, polished = zip(*done, strict=True)
     return Models.concatenate(survivors), Polished.concatenate(list(polished))
+
+
+def _polished(problem: Problem, models: Models, ridge: float, pace: Pace) -> Polished:
+    """Polish survivors: where samples abound as after a sprint, at the pace where that fails."""
+    plenty = _samples_per_parameter(problem, models.n_terms) >= SPRINT_SAMPLES[0]
+    easy = np.flatnonzero(plenty[models.task])
+    if pace is SPRINT or not len(easy):
+        return polish(problem, models, polish_schedule(ridge, pace))
+    found = polish(problem, models.take(easy), polish_schedule(ridge, SPRINT))
+    settled = ~np.isin(found.models.task, _unexplained(problem, found))
+    rest = np.setdiff1d(np.arange(len(models)), easy[settled])
+    if not len(rest):
+        return found
+    slow = polish(problem, models.take(rest), polish_schedule(ridge, pace))
+    order = np.argsort(np.concatenate([easy[settled], rest]))
+    return Polished.concatenate([found.take(np.flatnonzero(settled)), slow]).take(order)
 
 
 def _on_all_samples(problem: Problem, found: Polished, ridge: float, n_few: int) -> Polished:
@@ -295,6 +324,11 @@ def _for_a_sprint(problem: Problem, n_terms: int, rng: np.random.Generator) -> P
         return problem
     edges = np.linspace(0, problem.n_samples, int(problem.n_samples / plenty) + 1).astype(int)
     return problem.thinned(rng.integers(edges[:-1], edges[1:]))
+
+
+def _samples_per_parameter(problem: Problem, n_terms: int) -> Array:
+    """How many samples each task has for a degree of freedom."""
+    return problem.n_effective / problem.degrees_of_freedom(n_terms)
 
 
 def _plenty(problem: Problem, n_terms: int, needed: tuple[float, float]) -> float:

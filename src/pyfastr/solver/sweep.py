@@ -193,14 +193,14 @@ def cyclic_sweep(
     penalty: Penalty,
     draw_weights: DrawWeights | None = None,
 ) -> tuple[Models, Array]:
-    """Update the modes in turn; return the models and their loss."""
+    """Update the modes in turn; return the models and their fitted values ``(K, N)``."""
     K, R = models.scales.shape
     # Terms are put side by side by a copy.
     n_copies = 1 if R == 1 else 2
     itemsize = problem.projector.source.dtype.itemsize
     parts = batches(problem, K, n_copies * problem.n_samples * R * max(models.shape) * itemsize)
     draws = [draw_weights() if draw_weights else None for _ in models.components]
-    swept, losses = [], []
+    swept, fitted = [], []
     for part in parts:
         # A whole batch goes as it is: the projector knows components it has seen.
         some = models if len(parts) == 1 else models.take(part)
@@ -211,19 +211,19 @@ def cyclic_sweep(
             solution = solve_mode(problem, features, some, mode, penalty.take(part), g)
             some = some.replace(mode, solution)
         swept.append(some)
-        losses.append(problem.loss(fitted_by(features, solution), some.task))
-    return swept[0] if len(parts) == 1 else Models.concatenate(swept), np.concatenate(losses)
+        fitted.append(fitted_by(features, solution))
+    return swept[0] if len(parts) == 1 else Models.concatenate(swept), np.concatenate(fitted)
 
 
 def simultaneous_sweep(problem: Problem, models: Models, penalty: Penalty) -> tuple[Models, Array]:
     """Update all modes from the same old components: other iterates, one pass over X.
 
-    The loss is the one with the last mode new and the others old; that of the models returned
-    would take another pass.
+    The fitted values are those with the last mode new and the others old; the ones of the models
+    returned would take another pass.
     """
     K, R = models.scales.shape
     dtype = models.scales.dtype
-    parts, losses = [], []
+    parts, fitted = [], []
     per_model = 2 * problem.n_samples * R * sum(problem.shape) * dtype.itemsize
     for part in batches(problem, K, per_model):
         some, now = models.take(part), penalty.take(part)
@@ -232,8 +232,8 @@ def simultaneous_sweep(problem: Problem, models: Models, penalty: Penalty) -> tu
             features = features_of(projection)
             solutions.append(solve_mode(problem, features, some, mode, now))
         parts.append(_replace_all(some, solutions))
-        losses.append(problem.loss(fitted_by(features, solutions[-1]), some.task))
-    return Models.concatenate(parts), np.concatenate(losses)
+        fitted.append(fitted_by(features, solutions[-1]))
+    return Models.concatenate(parts), np.concatenate(fitted)
 
 
 def _replace_all(models: Models, solutions: list[Array]) -> Models:
@@ -271,9 +271,9 @@ def run_sweeps(
     for _ in range(max_iter):
         old = models if len(moving) == K else models.take(moving)
         now = penalty if len(moving) == K else penalty.take(moving)
-        new, loss = one_sweep(problem, old, now)
+        new, fitted = one_sweep(problem, old, now)
         change = relative_change(new, old)
-        _record(history, moving, K, loss, change)
+        _record(history, moving, K, problem.loss(fitted, new.task), change)
         models = new if len(moving) == K else put(models, moving, new)
         converged[moving[change <= tol]] = True
         moving = moving[change > tol]
