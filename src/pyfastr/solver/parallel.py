@@ -6,13 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from typing import TypeVar
+from math import prod
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Array = NDArray[Any]
+
+# Of a result, up to which numpy lets no other thread work.
+LOCKED_ENTRIES = 500
 
 
 @cache
@@ -65,6 +71,43 @@ def _in_worker() -> bool:
 # A forked process has none of its parent's threads and must start its own.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+class _Rooms(threading.local):
+    """Memory that a thread uses again and again."""
+
+    def __init__(self) -> None:
+        self.room = np.empty(0, np.uint8)
+
+
+_rooms = _Rooms()
+
+
+def scratch(shape: tuple[int, ...], dtype: Any) -> Array:
+    """Return an array to fill, which the thread's next call overwrites.
+
+    The system hands out new memory no faster than a matrix product takes to use it.
+    """
+    n_bytes = prod(shape) * np.dtype(dtype).itemsize
+    if len(_rooms.room) < n_bytes:
+        _rooms.room = np.empty(n_bytes, np.uint8)
+    return _rooms.room[:n_bytes].view(dtype).reshape(shape)
+
+
+def solve_vectors(matrices: Array, vectors: Array) -> Array:
+    """Solve a stack of equations for one vector ``(K, q)`` each, while other threads work."""
+    rhs = np.repeat(vectors[:, :, None], unlocking_columns(vectors.size), axis=2)
+    solution: Array = np.linalg.solve(matrices, rhs)[..., 0]
+    return solution
+
+
+def unlocking_columns(n_rows: int) -> int:
+    """Return how many columns a result of so many rows in all needs for threads to share the work.
+
+    numpy keeps the interpreter locked while it makes a result of up to 500 entries, however long
+    that takes, and no other thread works meanwhile.
+    """
+    return LOCKED_ENTRIES // max(1, n_rows) + 1
 
 
 def map_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

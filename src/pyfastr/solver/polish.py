@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.solver.models import Models, unit
-from pyfastr.solver.parallel import map_threads
+from pyfastr.solver.parallel import map_threads, solve_vectors
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.sweep import all_features, batches, cache_parts
 
@@ -251,13 +251,13 @@ def _solve_diagonal_plus_gram(J: Array, diagonal: Array, rhs: Array) -> Array:
         entries = np.arange(q)
         gram = transposed @ J
         gram[:, entries, entries] += diagonal
-        return np.linalg.solve(gram, rhs[:, :, None])[..., 0]
+        return solve_vectors(gram, rhs)
     scaled = J / diagonal[:, None, :]
     samples = np.arange(n)
     kernel = scaled @ transposed
     kernel[:, samples, samples] += 1
-    dual = np.linalg.solve(kernel, scaled @ rhs[:, :, None])
-    return rhs / diagonal - (scaled.transpose(0, 2, 1) @ dual)[..., 0]
+    dual = solve_vectors(kernel, (scaled @ rhs[:, :, None])[..., 0])
+    return rhs / diagonal - (scaled.transpose(0, 2, 1) @ dual[:, :, None])[..., 0]
 
 
 def _still(step: Array, theta: Array, tol: float) -> Array:

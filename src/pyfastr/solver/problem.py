@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.solver.logistic import log_loss, profiled_offset
+from pyfastr.solver.parallel import scratch, unlocking_columns
 from pyfastr.solver.projection import Projector
 from pyfastr.sources import RoundedSource, Source, ThinnedSource
 
@@ -170,11 +171,14 @@ class Problem:
         """
         g = self.weights_of(task, weights)
         C = self.of(self.nuisance, task).astype(features.dtype, copy=False)
-        z = np.broadcast_to(response, C.shape[:2])[:, :, None].astype(features.dtype, copy=False)
-        some, columns, factor = _weighted(features, np.concatenate([C, z], axis=2), g)
+        n_columns = unlocking_columns(features.shape[0] * features.shape[2])
+        z = np.repeat(np.broadcast_to(response, C.shape[:2])[:, :, None], n_columns, axis=2)
+        columns = np.concatenate([C, z.astype(features.dtype, copy=False)], axis=2)
+        some, columns, factor = _weighted(features, columns, g)
         transposed = some.transpose(0, 2, 1)
-        gram, cross = transposed @ some, transposed @ columns
+        gram, cross = transposed @ some, (transposed @ columns)[:, :, : C.shape[2] + 1]
         if C.shape[2]:
+            columns = columns[:, :, : C.shape[2] + 1]
             own = columns.transpose(0, 2, 1) @ columns
             fit = _solve_nuisance(own[:, :-1, :-1], cross[:, :, :-1].transpose(0, 2, 1))
             explained = cross[:, :, :-1] @ fit
@@ -263,16 +267,24 @@ def _weighted(features: Array, columns: Array, g: Array | None) -> tuple[Array, 
     """Scale samples by the roots of their weights, and leave out those that no model weighs.
 
     Weights that are all the same come as one factor of all products, and spare a multiplication.
+    What is returned for the features may stand in the thread's scratch memory.
     """
     if g is None:
         return features, columns, 1.0
     used = np.flatnonzero(g.any(axis=0))
     if len(used) < features.shape[1]:
-        features, columns, g = features[:, used], np.take(columns, used, axis=1), g[:, used]
+        room = scratch((len(features), len(used), features.shape[2]), features.dtype)
+        # Without a mode that cannot fail numpy would fill memory of its own first.
+        features = np.take(features, used, axis=1, out=room, mode="clip")
+        columns, g = np.take(columns, used, axis=1), g[:, used]
     if not g.size or np.ptp(g) == 0:
         return features, columns, float(g.flat[0]) if g.size else 0.0
     root = np.sqrt(g).astype(features.dtype, copy=False)[:, :, None]
-    return features * root, columns * root, 1.0
+    return (
+        np.multiply(features, root, out=scratch(features.shape, features.dtype)),
+        columns * root,
+        1.0,
+    )
 
 
 def _trace(matrices: Array) -> Array:

@@ -153,7 +153,7 @@ def least_squares(
     gram, moment = problem.normal_equations(features, response, task, weights)
     if mask is not None:
         gram, moment = gram * (mask[:, :, None] & mask[:, None, :]), moment * mask
-    return solve_regularised(gram, moment[:, :, None], ridge, q)[..., 0]
+    return solve_regularised(gram, moment, ridge, q)
 
 
 def newton_step(

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.solver.parallel import solve_vectors
+
 Array = NDArray[Any]
 
 
@@ -64,15 +66,15 @@ def ridge_solution(Q: Array, z: Array, ridge: Array | float) -> Array:
     """
     _, n, q = Q.shape
     transposed = Q.transpose(0, 2, 1)
-    columns = np.broadcast_to(z[:, :, None], (len(Q), n, 1))
+    z = np.broadcast_to(z, (len(Q), n))
     if q <= n:
-        return solve_regularised(transposed @ Q, transposed @ columns, ridge, q)[..., 0]
-    return (transposed @ solve_regularised(Q @ transposed, columns, ridge, q))[..., 0]
+        return solve_regularised(transposed @ Q, (z[:, None] @ Q)[:, 0], ridge, q)
+    return (transposed @ solve_regularised(Q @ transposed, z, ridge, q)[:, :, None])[..., 0]
 
 
 def solve_regularised(gram: Array, rhs: Array, ridge: Array | float, n_features: int) -> Array:
-    """Solve ``(gram + ridge * trace(gram) / n_features * I) x = rhs`` for a stack of matrices."""
-    return np.linalg.solve(regularise(gram, ridge, n_features), rhs)
+    """Solve ``(gram + ridge * trace(gram) / n_features * I) x = rhs`` for rows of `rhs`."""
+    return solve_vectors(regularise(gram, ridge, n_features), rhs)
 
 
 def regularise(gram: Array, ridge: Array | float, n_features: int) -> Array:

@@ -116,11 +116,11 @@ class _Whitened:
                 rhs += block.T @ z[rows]
             if self._is_rounding(gram):
                 return rhs * 0
-            return solve_regularised(gram[None], rhs[None, :, None], ridge, p)[0, :, 0]
+            return solve_regularised(gram[None], rhs[None], ridge, p)[0]
         solution, kernel = np.zeros(p), self._kernel()
         if self._is_rounding(kernel):
             return solution
-        dual = solve_regularised(kernel[None], z[None, :, None], ridge, p)[0, :, 0]
+        dual = solve_regularised(kernel[None], z[None], ridge, p)[0]
         for rows, block in self._blocks():
             solution += block.T @ dual[rows]
         return solution
