@@ -11,7 +11,7 @@ from pyfastr.solver.models import Models, unit
 from pyfastr.solver.polish import polish
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.rounds import BUDGET, Found, Starts, search
-from pyfastr.solver.starts import SMALL_SAMPLE, Kind, polish_schedule, sparse_starts
+from pyfastr.solver.starts import SMALL_SAMPLE, Kind, pace_of, polish_schedule, sparse_starts
 from pyfastr.solver.support import Thinned, hop, refit, thin
 from pyfastr.solver.sweep import History, Order, batches, features_of, run_sweeps
 from pyfastr.solver.tangent import foresee
@@ -289,7 +289,8 @@ def _best_at_each_ridge(
     """Polish candidates at every ridge; return the best of each ridge by task."""
     K = len(candidates)
     batch = candidates.take(np.tile(np.arange(K), len(ridges)))
-    polished = polish(problem, batch, polish_schedule(np.repeat(ridges, K)))
+    pace = pace_of(problem, candidates.n_terms, min(ridges))
+    polished = polish(problem, batch, polish_schedule(np.repeat(ridges, K), pace))
     merit = polished.objective.reshape(len(ridges), K)
     best = {}
     for task in np.unique(candidates.task).tolist():

@@ -68,6 +68,18 @@ class Pace:
 
 SPRINT = Pace(7, (2, 4), 4, 2)
 LONG_RUN = Pace(60, (10, 20, 32), 24, 6)
+# Where there is nothing to find, or nothing cools.
+SHORT_RUN = Pace(20, (4, 8), 8, 4)
+
+
+def pace_of(problem: Problem, n_terms: int, ridge: float) -> Pace:
+    """Return how long a run pays off.
+
+    No more samples than free parameters are fitted by any of many solutions, and a ridge as large
+    as that of the hottest sweeps leaves few.
+    """
+    determined = problem.n_effective > problem.degrees_of_freedom(n_terms)
+    return LONG_RUN if determined.any() and ridge < HOT_RIDGE else SHORT_RUN
 
 
 def propose(
@@ -261,8 +273,9 @@ def race(
         return models, _polished(some, models, ridge, pace)
 
     few = _for_a_sprint(problem, n_terms, streams.common) if may_sprint else None
+    full = pace_of(problem, n_terms, ridge)
     if few is None:
-        return run(problem, tasks, LONG_RUN, kind)
+        return run(problem, tasks, full, kind)
     # Sums of so many samples point at a single term; with half of the starts random four of 40
     # sprints at 200 x 200 x 5 failed, though they had ten sweeps.
     short: Kind = "spectral" if kind == "mixed" and n_terms == 1 else kind
@@ -278,7 +291,7 @@ def race(
         if not len(tasks):
             break
     else:
-        done.append(run(problem, tasks, LONG_RUN, kind))
+        done.append(run(problem, tasks, full, kind))
     survivors, polished = zip(*done, strict=True)
     return Models.concatenate(survivors), Polished.concatenate(list(polished))
 
