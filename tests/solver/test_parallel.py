@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from pyfastr.solver.parallel import map_threads
+from pyfastr.solver.parallel import map_threads, scratch, solve_vectors
 
 
 def blas_threads():
@@ -106,7 +106,7 @@ def test_a_forked_child_has_threads_of_its_own():
     script = """
 import os
 import numpy
-from pyfastr.solver.parallel import map_threads
+from pyfastr.solver.parallel import map_threads, scratch, solve_vectors
 assert map_threads(abs, range(-9, 0)) == list(range(9, 0, -1))
 child = os.fork()
 if child == 0:
@@ -117,3 +117,23 @@ assert map_threads(abs, range(-9, 0)) == list(range(9, 0, -1))
 """
     # Python warns of forks in processes with threads, which is what is tried here.
     subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("n_models", [1, 7, 300])
+def test_stacked_equations_have_their_own_solutions(n_models):
+    rng = np.random.default_rng(0)
+    matrices, vectors = rng.normal(size=(n_models, 4, 4)), rng.normal(size=(n_models, 4))
+    found = solve_vectors(matrices, vectors)
+    expected = [np.linalg.solve(A, b) for A, b in zip(matrices, vectors, strict=True)]
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+def test_memory_is_used_again_by_its_thread_alone():
+    first = scratch((3, 4), np.float64)
+    first[:] = 1
+    with ThreadPoolExecutor(1) as other:
+        assert not np.shares_memory(first, other.submit(scratch, (3, 4), np.float64).result())
+    again = scratch((2, 5), np.float32)
+    assert np.shares_memory(first, again)
+    assert again.shape == (2, 5)
+    assert again.dtype == np.float32

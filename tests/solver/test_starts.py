@@ -13,13 +13,16 @@ from pyfastr.solver.solve import fitted_values
 from pyfastr.solver.starts import (
     LONG_RUN,
     N_SPRINTS,
+    SHORT_RUN,
     SPRINT,
     _on_all_samples,
     anneal,
+    pace_of,
     propose,
     race,
 )
 from pyfastr.solver.streams import Streams
+from pyfastr.solver.sweep import cyclic_sweep
 from pyfastr.sources import ArraySource
 
 SHAPES = [(6, 5), (5, 4, 3), (4, 3, 2, 3)]
@@ -121,6 +124,49 @@ def test_annealing_keeps_as_many_as_asked_for_and_finds_the_truth(shape, n_model
     )
     # As near as a ridge of 0.1 and fresh weights in each update allow.
     assert abs(cosine) > 0.9
+
+
+@pytest.fixture
+def sweeps(monkeypatch):
+    """The tasks that each sweep of an annealing serves."""
+    seen = []
+
+    def spy(problem, models, *args):
+        seen.append(set(models.task.tolist()))
+        return cyclic_sweep(problem, models, *args)
+
+    monkeypatch.setattr("pyfastr.solver.starts.cyclic_sweep", spy)
+    return seen
+
+
+def test_an_annealing_ends_for_a_task_that_has_found_its_valley_and_goes_on_for_noise(sweeps):
+    X, y, W, _ = draw((5, 4, 3))
+    responses = np.stack([y, np.random.default_rng(5).normal(size=len(y))])
+    problem = make_problem(ArraySource(X), responses, x_scale=1.0, fit_intercept=True)
+    starts = propose(problem, 6, 1, "mixed", seeded(0, 2))
+    found = anneal(problem, starts, keep=2, ridge=1e-5, streams=seeded(1, 2))
+    n_sweeps = [sum(task in tasks for tasks in sweeps) for task in (0, 1)]
+    assert n_sweeps[0] < LONG_RUN.n_sweeps / 2
+    assert n_sweeps[1] == LONG_RUN.n_sweeps
+    assert found.task.tolist() == [0, 0, 1, 1]
+    best = found.coefficient(0)
+    assert abs((best * W).sum()) > 0.9 * np.linalg.norm(best) * np.linalg.norm(W)
+
+
+def test_where_samples_are_few_a_good_fit_does_not_end_an_annealing(sweeps):
+    # There are 10 free parameters and an intercept: wrong valleys fit 14 samples as well.
+    *_, problem = draw((5, 4, 3), 14, noise=0.0)
+    anneal(problem, propose(problem, 6, 1, "mixed", seeded(0)), keep=2, ridge=0, streams=seeded(1))
+    assert len(sweeps) == LONG_RUN.n_sweeps
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "ridge", "expected"),
+    [(30, 0.01, LONG_RUN), (30, 2.0, SHORT_RUN), (10, 0.01, SHORT_RUN)],
+)
+def test_a_run_is_short_where_any_data_can_be_fitted_or_nothing_cools(n_samples, ridge, expected):
+    *_, problem = draw((5, 4, 3), n_samples)
+    assert pace_of(problem, 1, ridge) is expected
 
 
 def test_a_race_is_the_same_for_the_same_seed():
