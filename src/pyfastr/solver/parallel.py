@@ -19,6 +19,8 @@ Array = NDArray[Any]
 
 # Of a result, up to which numpy lets no other thread work.
 LOCKED_ENTRIES = 500
+# Bytes of memory that a thread keeps.
+MOST_SCRATCH = 16 << 20
 
 
 @cache
@@ -86,9 +88,12 @@ _rooms = _Rooms()
 def scratch(shape: tuple[int, ...], dtype: Any) -> Array:
     """Return an array to fill, which the thread's next call overwrites.
 
-    The system hands out new memory no faster than a matrix product takes to use it.
+    The system hands out new memory no faster than a matrix product takes to use it. Only little is
+    kept for that.
     """
     n_bytes = prod(shape) * np.dtype(dtype).itemsize
+    if n_bytes > MOST_SCRATCH:
+        return np.empty(shape, dtype)
     if len(_rooms.room) < n_bytes:
         _rooms.room = np.empty(n_bytes, np.uint8)
     return _rooms.room[:n_bytes].view(dtype).reshape(shape)

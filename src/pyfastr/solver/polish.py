@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pyfastr.solver.models import Models, unit
 from pyfastr.solver.parallel import map_threads, solve_vectors
 from pyfastr.solver.problem import Problem
-from pyfastr.solver.sweep import all_features, batches, cache_parts
+from pyfastr.solver.sweep import all_features, batches, work_parts
 
 Array = NDArray[Any]
 
@@ -224,7 +224,7 @@ class _Batch:
             damped = damping[part][:, None] * np.where(mean > 0, mean, 1)
             return _solve_diagonal_plus_gram(some, penalty[part] + damped, gradient)
 
-        step = np.concatenate(map_threads(solve, cache_parts(J)))
+        step = np.concatenate(map_threads(solve, work_parts(J)))
         return step if self.mask is None else step * self.mask
 
     def _join(self, components: list[Array]) -> Array:
