@@ -73,6 +73,11 @@ def test_features_that_an_intercept_explains_leave_nothing():
     gram, moment = problem.normal_equations(constant, problem.response[TASK], TASK)
     assert_array_equal(gram, 0)
     assert_array_equal(moment, 0)
+    # One of several as well: rounding must not look like a small feature.
+    features[:, :, 2] = 1e3
+    gram, moment = problem.normal_equations(features, problem.response[TASK], TASK)
+    assert_allclose(gram[:, 2], 0, atol=1e-12)
+    assert_allclose(moment[:, 2], 0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["folds", "weighted folds"])

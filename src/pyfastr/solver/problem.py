@@ -23,8 +23,8 @@ PLAIN_RANGE = (1e-6, 1e6)
 SMALLEST_SHARE = 1e-9
 # Taking the nuisance out leaves errors of about this many units in the last place.
 ROUNDING = 32
-# Products of features of which the nuisance leaves less than this power of the precision are made
-# from what is left itself.
+# If the nuisance leaves less of a feature than this power of the precision, products are made from
+# what is left itself.
 CANCELLATION = 0.25
 
 
@@ -183,8 +183,8 @@ class Problem:
             fit = _solve_nuisance(own[:, :-1, :-1], cross[:, :, :-1].transpose(0, 2, 1))
             explained = cross[:, :, :-1] @ fit
             # Where little is left beside the nuisance, a difference of products is mostly rounding.
-            largest = np.finfo(features.dtype).eps ** CANCELLATION * _trace(gram)
-            if np.any(_trace(gram) - _trace(explained) < largest):
+            size, left = _diagonal(gram), _diagonal(gram) - _diagonal(explained)
+            if np.any(left < np.finfo(features.dtype).eps ** CANCELLATION * size):
                 Q, z = self.whiten(features, response, task, weights)
                 return Q.transpose(0, 2, 1) @ Q, (z[:, None] @ Q)[:, 0]
             gram -= explained
@@ -287,8 +287,8 @@ def _weighted(features: Array, columns: Array, g: Array | None) -> tuple[Array, 
     )
 
 
-def _trace(matrices: Array) -> Array:
-    return np.trace(matrices, axis1=1, axis2=2)
+def _diagonal(matrices: Array) -> Array:
+    return np.diagonal(matrices, axis1=1, axis2=2)
 
 
 def _sum_of_squares(arrays: Array) -> Array:
