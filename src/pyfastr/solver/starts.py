@@ -175,17 +175,18 @@ def anneal(
     loss, and `keep` of each task remain; where samples abound, a task whose best model is seen to
     be in the right valley ends at once. All tasks have as many models, one after another.
     """
-    if len(models) >= ROUNDING_PAYS:
-        problem = problem.rounded()
-    models = models.astype(problem.projector.source.dtype)
+    rounded, n_tasks = problem.rounded(), len(np.unique(models.task))
     smooth, ended = np.zeros(len(models)), []
     can_end = _samples_per_parameter(problem, models.n_terms) >= SPRINT_SAMPLES[0]
     for sweep, heat in enumerate(_cooling(HOT_RIDGE, COLD_RIDGE, pace.n_sweeps, ridge)):
-        models, fitted = _shaken_sweep(problem, models, heat, streams)
-        loss = problem.loss(fitted, models.task)
-        smooth = loss if sweep == 0 else SMOOTHING * smooth + (1 - SMOOTHING) * loss
         tasks = np.unique(models.task)
         each = n_left = len(models) // len(tasks)
+        # As if no task had ended: what one fold finds must not reach another, not even by rounding.
+        now = rounded if each * n_tasks >= ROUNDING_PAYS else problem
+        models = models.astype(now.projector.source.dtype)
+        models, fitted = _shaken_sweep(now, models, heat, streams)
+        loss = problem.loss(fitted, models.task)
+        smooth = loss if sweep == 0 else SMOOTHING * smooth + (1 - SMOOTHING) * loss
         if sweep in pace.halvings:
             n_left = max(keep, each // 2)
         misfit = problem.misfit(fitted, models.task).reshape(-1, each).min(axis=1)
@@ -200,7 +201,7 @@ def anneal(
             rows = np.flatnonzero(np.repeat(~end, each))
             best = rows[_best_of_each(smooth[rows].reshape(-1, each), n_left)]
             models, smooth = models.take(best), smooth[best]
-    return Models.concatenate(ended)
+    return Models.concatenate([some.astype(float) for some in ended])
 
 
 def _best_of_each(losses: Array, n_left: int) -> Array:
@@ -269,7 +270,6 @@ def race(
         keep = _n_survivors(some, n_starts)
         models = propose(some, n_starts, n_terms, kind, streams, tasks)
         models = anneal(some, models, keep=keep, ridge=ridge, streams=streams, pace=pace)
-        models = models.astype(float)
         return models, _polished(some, models, ridge, pace)
 
     few = _for_a_sprint(problem, n_terms, streams.common) if may_sprint else None
