@@ -36,8 +36,9 @@ SMALL_SAMPLE = 1000
 # found the right valley. It looks at no more samples than are enough for nearly all (34 of 35 at
 # 200 x 200 x 5), if there are so many times as many.
 SPRINT_SAMPLES, ENOUGH_SAMPLES, WORTH_THINNING = (2.0, 1.5), (2.5, 2.0), 1.5
-# While the ridge is hot, models in the right valley leave 0.1 unexplained at their best scale and
-# those in wrong ones 0.35 and more, if there are as many samples for a parameter as for a sprint.
+# With as many samples for a parameter as a sprint needs, models fall from 0.4 unexplained at their
+# best scale to 0.1 in two or three sweeps when they find the right valley, however hot the ridge,
+# and stay above 0.35 in others (six searches at 51 x 61 x 23).
 RIGHT_VALLEY = 0.15
 # A sprint's result holds if no larger share of the response is left unexplained: wrong valleys of
 # so many samples leave 0.15 and more (seen in hundreds of sprints), and noise moves the valleys.
@@ -191,23 +192,21 @@ def anneal(
             n_left = max(keep, each // 2)
         misfit = problem.misfit(fitted, models.task).reshape(-1, each).min(axis=1)
         end = (misfit <= RIGHT_VALLEY) & can_end[tasks] | (sweep == pace.n_sweeps - 1)
+        losses = smooth.reshape(-1, each)
         if end.any():
-            rows = np.flatnonzero(np.repeat(end, each))
-            best = rows[_best_of_each(smooth[rows].reshape(-1, each), keep)]
-            ended.append(models.take(best))
+            ended.append(models.take(_best_of_each(losses, end, keep)))
         if end.all():
             break
         if end.any() or n_left < each:
-            rows = np.flatnonzero(np.repeat(~end, each))
-            best = rows[_best_of_each(smooth[rows].reshape(-1, each), n_left)]
+            best = _best_of_each(losses, ~end, n_left)
             models, smooth = models.take(best), smooth[best]
     return Models.concatenate([some.astype(float) for some in ended])
 
 
-def _best_of_each(losses: Array, n_left: int) -> Array:
-    """Flat indices of the lowest losses of each row."""
+def _best_of_each(losses: Array, rows: Array, n_left: int) -> Array:
+    """Flat indices of the lowest losses of each of some rows."""
     best = np.argsort(losses, axis=1, kind="stable")[:, :n_left]
-    return (best + losses.shape[1] * np.arange(len(losses))[:, None]).reshape(-1)
+    return (best + losses.shape[1] * np.arange(len(losses))[:, None])[rows].reshape(-1)
 
 
 def shake(
