@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +27,8 @@ HOT_RIDGE, COLD_RIDGE = 1.2, 0.1
 SMOOTHING = 0.7
 # From this many models on, products in float32 gain more than rounding X costs.
 ROUNDING_PAYS = 32
+# X of so many bytes is read from a cache, not from memory.
+SMALL_DATA = 32 << 20
 # The polish begins with this ridge, and as much sparsity, and cools to the ridge asked for: a
 # jump there, or cooling without sparsity, loses models that stand in the right valley.
 POLISH_HEAT, SMALLEST_RIDGE = 0.3, 1e-9
@@ -177,13 +180,14 @@ def anneal(
     be in the right valley ends at once. All tasks have as many models, one after another.
     """
     rounded, n_tasks = problem.rounded(), len(np.unique(models.task))
+    first = len(models) if _fits_in_cache(problem) else 0
     smooth, ended = np.zeros(len(models)), []
     can_end = _samples_per_parameter(problem, models.n_terms) >= SPRINT_SAMPLES[0]
     for sweep, heat in enumerate(_cooling(HOT_RIDGE, COLD_RIDGE, pace.n_sweeps, ridge)):
         tasks = np.unique(models.task)
         each = n_left = len(models) // len(tasks)
         # As if no task had ended: what one fold finds must not reach another, not even by rounding.
-        now = rounded if each * n_tasks >= ROUNDING_PAYS else problem
+        now = rounded if max(first, each * n_tasks) >= ROUNDING_PAYS else problem
         models = models.astype(now.projector.source.dtype)
         models, fitted = _shaken_sweep(now, models, heat, streams)
         loss = problem.loss(fitted, models.task)
@@ -201,6 +205,12 @@ def anneal(
             best = _best_of_each(losses, ~end, n_left)
             models, smooth = models.take(best), smooth[best]
     return Models.concatenate([some.astype(float) for some in ended])
+
+
+def _fits_in_cache(problem: Problem) -> bool:
+    """Whether X is small enough for rounding it to cost little, however few models are left."""
+    source = problem.projector.source
+    return prod(source.shape) * source.dtype.itemsize <= SMALL_DATA
 
 
 def _best_of_each(losses: Array, rows: Array, n_left: int) -> Array:
