@@ -27,7 +27,8 @@ HOT_RIDGE, COLD_RIDGE = 1.2, 0.1
 SMOOTHING = 0.7
 # From this many models on, products in float32 gain more than rounding X costs.
 ROUNDING_PAYS = 32
-# X of so many bytes is read from a cache, not from memory.
+# X of up to so many bytes is rounded to the end, however few models are left, as it was when the
+# search at 30 x 30 x 30 was set up: where that hangs by a thread, other rounding finds others.
 SMALL_DATA = 32 << 20
 # The polish begins with this ridge, and as much sparsity, and cools to the ridge asked for: a
 # jump there, or cooling without sparsity, loses models that stand in the right valley.
@@ -41,7 +42,7 @@ SMALL_SAMPLE = 1000
 SPRINT_SAMPLES, ENOUGH_SAMPLES, WORTH_THINNING = (2.0, 1.5), (2.5, 2.0), 1.5
 # With as many samples for a parameter as a sprint needs, models fall from 0.4 unexplained at their
 # best scale to 0.1 in two or three sweeps when they find the right valley, however hot the ridge,
-# and stay above 0.35 in others (six searches at 51 x 61 x 23).
+# and stay above 0.33 in others (six searches of one data set of 51 x 61 x 23).
 RIGHT_VALLEY = 0.15
 # A sprint's result holds if no larger share of the response is left unexplained: wrong valleys of
 # so many samples leave 0.15 and more (seen in hundreds of sprints), and noise moves the valleys.
@@ -180,7 +181,7 @@ def anneal(
     be in the right valley ends at once. All tasks have as many models, one after another.
     """
     rounded, n_tasks = problem.rounded(), len(np.unique(models.task))
-    first = len(models) if _fits_in_cache(problem) else 0
+    first = len(models) if _is_small(problem) else 0
     smooth, ended = np.zeros(len(models)), []
     can_end = _samples_per_parameter(problem, models.n_terms) >= SPRINT_SAMPLES[0]
     for sweep, heat in enumerate(_cooling(HOT_RIDGE, COLD_RIDGE, pace.n_sweeps, ridge)):
@@ -207,8 +208,8 @@ def anneal(
     return Models.concatenate([some.astype(float) for some in ended])
 
 
-def _fits_in_cache(problem: Problem) -> bool:
-    """Whether X is small enough for rounding it to cost little, however few models are left."""
+def _is_small(problem: Problem) -> bool:
+    """Whether X is rounded to the end of an annealing that begins so."""
     source = problem.projector.source
     return prod(source.shape) * source.dtype.itemsize <= SMALL_DATA
 
