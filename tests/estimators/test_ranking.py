@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pyfastr.estimators.folds import Scoring
-from pyfastr.estimators.ranking import choose
+from pyfastr.estimators.ranking import N_AVERAGED, choose, leading
 
 
 def choice(points, columns, **options):
@@ -50,6 +50,23 @@ def test_losses_of_samples_decide_where_they_are_known():
     assert choice(points, scores) == 0
     assert choice(points, scores, losses=np.column_stack([best, by_chance, worse])) == 1
     assert choice(points, scores, losses=np.column_stack([worse, worse, best])) == 2
+
+
+def test_leading_points_fall_short_of_the_best_by_chance():
+    best = np.array([0.9, 0.8, 0.9, 0.8])
+    shaken, lower = best + np.array([0.01, -0.02, 0.02, -0.02]), best - 0.01
+    scores = np.column_stack([lower, shaken, best])
+    assert leading(scores) == [2, 1]
+    assert leading(np.column_stack([best] * (N_AVERAGED + 1))) == list(range(N_AVERAGED))
+    assert leading(scores, losses=np.column_stack([best, best + 0.1, shaken])) == [2, 0]
+    assert leading(np.array([[0.5, 0.6, 0.6]])) == [1, 2], "one split has no standard error"
+
+
+def test_points_without_a_score_do_not_lead():
+    with pytest.warns(UserWarning, match="non-finite"):
+        assert leading(np.array([[np.nan, 0.2, 0.1], [0.3, 0.2, 0.3]])) == [1, 2]
+    with pytest.raises(ValueError, match="finite score in every fold"):
+        leading(np.full((2, 3), np.nan))
 
 
 def test_losses_are_the_errors_of_every_sample_where_it_was_held_out():

@@ -89,12 +89,36 @@ def test_without_a_refit_the_choice_is_the_mean_of_the_folds_models(shape, n_ter
     assert not hasattr(refitted.set_params(refit=False).fit(X, y), "n_iter_")
 
 
+def test_without_a_refit_points_that_differ_by_chance_are_averaged():
+    X, y = draw(n_terms=2, noise=2.0)
+    seen = []
+
+    def score(estimator, X, y):
+        seen.append((estimator.coef_, estimator.intercept_))
+        return estimator.score(X, y)
+
+    model = FasTRRegressorCV(**GRID, n_terms=(1, 2), scoring=score, refit=False).fit(X, y)
+    coefs, intercepts = ([one[i] for one in seen] for i in (0, 1))
+    # Of two numbers of terms, five folds and six points, those of the points that lead.
+    by_point = np.reshape(coefs, (2, 5, 6, 6, 5)).swapaxes(1, 2).reshape(12, 5, 6, 5)
+    some = model.averaged_
+    assert some[0] == model.best_index_
+    assert {model.cv_results_["param_n_terms"][i] for i in some} == {1, 2}
+    assert_allclose(model.coef_, by_point[some].mean(axis=(0, 1)), rtol=1e-10)
+    by_point = np.reshape(intercepts, (2, 5, 6)).swapaxes(1, 2).reshape(12, 5)
+    assert_allclose(model.intercept_, by_point[some].mean(), rtol=1e-10)
+    model.set_params(one_standard_error=True).fit(X, y)
+    assert_array_equal(model.averaged_, [model.best_index_])
+    assert len(model.scales_) == 5 * model.n_terms_
+
+
 def test_without_a_refit_empty_folds_count_as_zero_and_a_zero_mean_warns():
     X, y = draw()
     y[:60] = 1.0
     rows = np.arange(90)
     cv = [(rows[:60], rows[60:]), (rows[60:], rows[:60])]
-    model = FasTRRegressorCV(**GRID, cv=cv, refit=False, scoring="neg_mean_squared_error")
+    grid = GRID | {"thresholds": (0.0,), "ridges": (1e-3,)}
+    model = FasTRRegressorCV(**grid, cv=cv, refit=False, scoring="neg_mean_squared_error")
     assert len(model.fit(X, y).scales_) == 1
     alone = clone(model.best_estimator_).fit(X[60:], y[60:])
     assert_allclose(model.coef_, alone.coef_ / 2, atol=1e-3 * np.abs(alone.coef_).max())

@@ -26,8 +26,8 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from pyfastr.estimators.classifier import FasTRClassifier
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, warn_of_zero
-from pyfastr.estimators.folds import FoldFits, Scoring, Split, fit_folds
-from pyfastr.estimators.ranking import Point, choose, cv_results, usable_scores
+from pyfastr.estimators.folds import FoldFits, Scoring, Split, fit_folds, mean_of
+from pyfastr.estimators.ranking import Point, choose, cv_results, leading, usable_scores
 from pyfastr.estimators.validation import TensorInputMixin, as_generator
 from pyfastr.solver.models import Models
 from pyfastr.solver.solve import Settings
@@ -91,7 +91,7 @@ class FasTRSelection(TensorInputMixin, BaseEstimator):
             scoring = self._scoring(data, X, y)
             chosen = self._choose_by_folds(data, scoring, self._splits(data, y, groups))
             if self.refit:
-                self._refit(chosen.models, X, y, fit_params)
+                self._refit(chosen[0].models, X, y, fit_params)
             else:
                 self._average(chosen, scoring)
         for name in FITTED:
@@ -109,9 +109,9 @@ class FasTRSelection(TensorInputMixin, BaseEstimator):
         self.best_estimator_ = best.fit(X, y, **fit_params)
         del best._known
 
-    def _average(self, chosen: FoldFits, scoring: Scoring) -> None:
+    def _average(self, chosen: list[FoldFits], scoring: Scoring) -> None:
         """Let the mean of the folds' models be the choice."""
-        mean = chosen.mean()
+        mean = mean_of(chosen)
         if not mean.models.scales.any():
             warn_of_zero(mean.data.problem, stacklevel=6)
         best = scoring.fitted(mean, 0, np.arange(len(scoring.data.y)))
@@ -181,8 +181,8 @@ class FasTRSelection(TensorInputMixin, BaseEstimator):
                 )
         return [(np.asarray(train), np.asarray(test)) for train, test in splits]
 
-    def _choose_by_folds(self, data: Data, scoring: Scoring, splits: list[Split]) -> FoldFits:
-        """Fit and score the grid, a number of terms at a time; return the chosen point's fits."""
+    def _choose_by_folds(self, data: Data, scoring: Scoring, splits: list[Split]) -> list[FoldFits]:
+        """Fit and score the grid, a number of terms at a time; return the chosen points' fits."""
         thresholds, ridges, n_terms = self._grids(data, splits)
         rng = as_generator(self.random_state)
         fits, scores, times = [], [], []
@@ -200,17 +200,21 @@ class FasTRSelection(TensorInputMixin, BaseEstimator):
         losses = None
         if scoring.is_r2 and len(usable) == len(splits):
             losses = np.concatenate([scoring.losses(own, splits) for own in fits], axis=1)
-        best = choose(points, usable, losses, one_standard_error=self.one_standard_error)
-        each = len(ridges) * len(thresholds)
+        simplest = self.one_standard_error
+        if self.refit or simplest:
+            indices = [choose(points, usable, losses, one_standard_error=simplest)]
+        else:
+            indices = leading(usable, losses)
+        best, each = indices[0], len(ridges) * len(thresholds)
         if scoring.scorer is None:
             chance = 0.5 if self._is_classifier() else 0.0
             _warn_of_blind_folds(fits[best // each], usable[:, best] - chance)
-        chosen = fits[best // each].take(slice(best % each, None, each))
+        chosen = [fits[i // each].take(slice(i % each, None, each)) for i in indices]
         self._keep_decisions(chosen, splits)
         shape = (len(n_terms), len(ridges), len(thresholds), len(splits))
         self.scores_path_ = all_scores.T.reshape(shape)
         self.cv_results_ = cv_results(points, all_scores, times)
-        self._set_choice(points[best], float(np.mean(usable[:, best])), best)
+        self._set_choice(points[best], float(np.mean(usable[:, best])), indices)
         return chosen
 
     def _choose_by_evidence(
@@ -230,16 +234,17 @@ class FasTRSelection(TensorInputMixin, BaseEstimator):
         self.best_estimator_ = models[best]
         self.scores_path_ = scores.T.reshape(len(n_terms), 1, 1, 1)
         self.cv_results_ = cv_results(points, scores, times)
-        self._set_choice(points[best], float(scores[0, best]), best)
+        self._set_choice(points[best], float(scores[0, best]), [best])
 
-    def _set_choice(self, point: Point, score: float, index: int) -> None:
+    def _set_choice(self, point: Point, score: float, indices: list[int]) -> None:
         self.n_terms_, self.ridge_, self.threshold_ = point
-        self.best_score_, self.best_index_ = score, index
-        self.best_params_ = self.cv_results_["params"][index]
+        self.best_score_, self.best_index_ = score, indices[0]
+        self.averaged_ = np.array(indices)
+        self.best_params_ = self.cv_results_["params"][indices[0]]
         self._tell(f"chosen: {self.best_params_}, score {score:.4g}")
 
-    def _keep_decisions(self, chosen: FoldFits, splits: list[Split]) -> None:
-        """Let a classifier keep the held-out decisions of the chosen point."""
+    def _keep_decisions(self, chosen: list[FoldFits], splits: list[Split]) -> None:
+        """Let a classifier keep the held-out decisions of the chosen points."""
 
     def _tell(self, message: str) -> None:
         if self.verbose:

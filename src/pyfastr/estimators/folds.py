@@ -59,23 +59,30 @@ class FoldFits:
             starts=self.starts.take(which),
         )
 
-    def mean(self) -> "FoldFits":
-        """Return one model whose coefficient is the mean: its terms are those of all."""
-        models, y_scale = self.models, self.data.problem.y_scale
-        share = y_scale[models.task] / (y_scale[0] * len(models))
-        scales = (models.scales * share[:, None]).reshape(1, -1)
-        components = [c.reshape(1, -1, c.shape[-1]) for c in models.components]
-        used = np.flatnonzero(scales[0]) if scales.any() else slice(1)
-        mean = Models([c[:, used] for c in components], scales[:, used])
-        if len(components) == 1:  # a sum of vectors is one
-            mean = mean.replace(0, (mean.scales @ mean.components[0][0])[None])
-        return replace(
-            self,
-            models=mean,
-            predictions=self.predictions.mean(axis=0, keepdims=True),
-            nuisance=self.nuisance.mean(axis=0, keepdims=True),
-            starts=mean,
-        )
+
+def mean_of(points: Sequence[FoldFits]) -> FoldFits:
+    """Return one model whose coefficient is the mean of all: its terms are those of all."""
+    first = points[0]
+    y_scale = first.data.problem.y_scale
+    scales, components = [], []
+    for fits in points:
+        models = fits.models
+        share = y_scale[models.task] / (y_scale[0] * len(models) * len(points))
+        scales.append((models.scales * share[:, None]).reshape(1, -1))
+        components.append([c.reshape(1, -1, c.shape[-1]) for c in models.components])
+    every = np.concatenate(scales, axis=1)
+    used = np.flatnonzero(every[0]) if every.any() else slice(1)
+    terms = [np.concatenate(c, axis=1)[:, used] for c in zip(*components, strict=True)]
+    mean = Models(terms, every[:, used])
+    if len(terms) == 1:  # a sum of vectors is one
+        mean = mean.replace(0, (mean.scales @ mean.components[0][0])[None])
+    return replace(
+        first,
+        models=mean,
+        predictions=np.mean([fits.predictions for fits in points], axis=(0, 1))[None],
+        nuisance=np.mean([fits.nuisance for fits in points], axis=(0, 1))[None],
+        starts=mean,
+    )
 
 
 def training_weights(splits: Sequence[Split], n_samples: int) -> Array:

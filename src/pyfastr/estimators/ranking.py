@@ -17,6 +17,8 @@ Point = tuple[int, float, float]
 CHANCE, CHANCE_OF_FOLDS = 1.0, 0.5
 # The number of terms is chosen by so many of its best points: one alone may be best by chance.
 N_LEADERS = 5
+# A mean is taken of so many points at most. Five to twenty predict recordings about as well.
+N_AVERAGED = 10
 
 
 def usable_scores(scores: Array) -> Array:
@@ -41,16 +43,7 @@ def choose(
     their scores ``(F, G)`` fold by fold.
     """
     mean = scores.mean(axis=0)
-    finite = np.isfinite(mean)
-    if not finite.any():
-        raise ValueError(
-            "No point of the grid has a finite score in every fold. Check `scoring`, or use "
-            "fewer folds, so that each holds out samples that can be scored."
-        )
-    if not finite.all():
-        warnings.warn(
-            f"One or more of the test scores are non-finite: {mean}", UserWarning, stacklevel=6
-        )
+    finite = _check_finite(mean)
     if one_standard_error:
         best = int(np.argmax(np.where(finite, mean, -np.inf)))
         _, error = _mean_and_error(scores[:, best])
@@ -60,6 +53,34 @@ def choose(
         best = _best_of_best_terms(points, np.where(finite, gains.mean(axis=0), -np.inf))
         as_good = finite & _hardly_worse(points, gains, best, chance)
     return int(min(np.flatnonzero(as_good), key=lambda i: _complexity(points[i])))
+
+
+def leading(scores: Array, losses: Array | None = None) -> list[int]:
+    """Return the indices of the best point and of others that fall short of it by chance.
+
+    They are in descending order, compared as `choose` compares them.
+    """
+    finite = _check_finite(scores.mean(axis=0))
+    gains = scores if losses is None else -losses
+    ranked = np.where(finite, gains.mean(axis=0), -np.inf)
+    order = np.argsort(-ranked, kind="stable")[: min(N_AVERAGED, np.count_nonzero(finite))]
+    shortfall, error = _mean_and_error(gains[:, order[0], None] - gains[:, order])
+    return [int(i) for i in order[shortfall <= CHANCE * error]]
+
+
+def _check_finite(mean: Array) -> Array:
+    """Tell which mean scores are numbers; it is an error if none is."""
+    finite = np.isfinite(mean)
+    if not finite.any():
+        raise ValueError(
+            "No point of the grid has a finite score in every fold. Check `scoring`, or use "
+            "fewer folds, so that each holds out samples that can be scored."
+        )
+    if not finite.all():
+        warnings.warn(
+            f"One or more of the test scores are non-finite: {mean}", UserWarning, stacklevel=7
+        )
+    return finite
 
 
 def _best_of_best_terms(points: list[Point], ranked: Array) -> int:

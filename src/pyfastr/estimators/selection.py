@@ -58,9 +58,10 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
         whose score is within one standard error of the best.
     refit : bool, default=True
         Whether the choice is fitted to all data. False takes the mean of the coefficients that the
-        folds found at the chosen point, as scikit-learn's LogisticRegressionCV does if it does not
-        refit: a sum of as many times the terms, which predicts noisy recordings better but is not
-        of unit rank.
+        folds found, as scikit-learn's LogisticRegressionCV does if it does not refit, at the best
+        point and at up to nine others that fall short of it by less than a standard error
+        (`averaged_`): a sum of many terms, which predicts noisy recordings better but is not of
+        unit rank. With `one_standard_error` the mean is of the chosen point alone.
     init, n_init, sweep, max_iter, tol, fit_intercept, verbose
         As in :class:`FasTRRegressor`, for the final fit; the folds make at most 15 sweeps. With
         ``n_init="auto"`` they have at most 256 starts each, and the final fit begins from their
@@ -74,6 +75,9 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
     ----------
     threshold_, ridge_, n_terms_ : float, float, int
         The choice; also as `best_params_`, at `best_index_` of `cv_results_`.
+    averaged_ : ndarray of int
+        The points of `cv_results_` that a mean is of, the best first; the choice alone if it was
+        fitted to all data.
     best_score_ : float
         Its mean score, or its negative ``(N - dof) log RSS``.
     best_estimator_ : FasTRRegressor
@@ -230,7 +234,9 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
     calibration_ : float
         As in :class:`FasTRClassifier`, but for the squared loss fitted to held-out decisions.
     best_estimator_ : FasTRClassifier
-    threshold_, ridge_, n_terms_, best_params_, best_index_, best_score_, cv_results_, scores_path_
+    threshold_, ridge_, n_terms_, averaged_, best_params_, best_index_, best_score_
+        As in :class:`FasTRRegressorCV`.
+    cv_results_, scores_path_
         As in :class:`FasTRRegressorCV`.
     coef_, factors_, scales_, intercept_, n_iter_, converged_, history_, starts_
         Of the best estimator; the last four only of a refit.
@@ -364,9 +370,10 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
                 )
         return splits
 
-    def _keep_decisions(self, chosen: FoldFits, splits: list[Split]) -> None:
+    def _keep_decisions(self, chosen: list[FoldFits], splits: list[Split]) -> None:
         held_out = [test for _, test in splits]
-        decisions = [own[test] for own, test in zip(chosen.predictions, held_out, strict=True)]
+        means = np.mean([fits.predictions for fits in chosen], axis=0)
+        decisions = [own[test] for own, test in zip(means, held_out, strict=True)]
         self._held_out = np.concatenate(decisions), np.concatenate(held_out)
 
     def _calibrate_on_held_out(self, data: Data) -> None:
