@@ -244,7 +244,8 @@ def test_the_deviance_falls_with_sweeps_and_starts():
         fit_silently(GLTRM(2, n_init=k, max_iter=20, random_state=0), X, y).deviance_
         for k in (1, 5)
     )
-    assert five <= one
+    # The best of five may be the first, by products that round otherwise beside the others.
+    assert five <= one * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("family", ["binomial", "poisson"])

@@ -300,8 +300,9 @@ def test_samples_that_a_fold_holds_out_do_not_decide_how_it_is_raced():
     (before, after), (clear, hidden) = (
         [f.take(np.flatnonzero(f.models.task == task)) for f in found] for task in (0, 1)
     )
-    assert_array_equal(before.models.coefficient(), after.models.coefficient())
-    assert_array_equal(before.rss, after.rss)
+    # To rounding: on some processors products of a batch round by how many models are left in it.
+    assert_allclose(before.models.coefficient(), after.models.coefficient(), rtol=0, atol=1e-12)
+    assert_allclose(before.rss, after.rss, rtol=1e-9)
     # The fold that trains on them is raced again.
     assert clear.rss.min() < 0.01 * hidden.rss.min()
     assert len(clear.rss) == len(hidden.rss)
