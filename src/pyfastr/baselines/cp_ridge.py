@@ -18,6 +18,8 @@ Array = NDArray[Any]
 # A term whose factors are this small beside the largest is on its way to zero, and is put there:
 # its share of the fit goes with the product of its factors, that of the norm with their length.
 VANISHED = 1e-6
+# A sum of squares that is smaller by no more than this share is the same, added up otherwise.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class GroupRidge:
     def _or_nothing(self, best: Descent) -> Descent:
         """Return W = 0 where the end is no better: the last way to zero may be a long one."""
         nothing = float(self.response @ self.response) / 2
-        if best.objectives[-1] < nothing or not best.converged:
+        if best.objectives[-1] < (1 - ROUNDING) * nothing or not best.converged:
             return best
         zero = Models(best.models.components, np.zeros_like(best.models.scales))
         return Descent(zero, np.append(best.objectives[:-1], nothing), best.converged)
