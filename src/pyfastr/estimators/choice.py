@@ -200,11 +200,7 @@ class FasTRSelection(TensorInputMixin, BaseEstimator):
         losses = None
         if scoring.is_r2 and len(usable) == len(splits):
             losses = np.concatenate([scoring.losses(own, splits) for own in fits], axis=1)
-        simplest = self.one_standard_error
-        if self.refit or simplest:
-            indices = [choose(points, usable, losses, one_standard_error=simplest)]
-        else:
-            indices = leading(usable, losses)
+        indices = self._ranked(points, usable, losses)
         best, each = indices[0], len(ridges) * len(thresholds)
         if scoring.scorer is None:
             chance = 0.5 if self._is_classifier() else 0.0
@@ -216,6 +212,13 @@ class FasTRSelection(TensorInputMixin, BaseEstimator):
         self.cv_results_ = cv_results(points, all_scores, times)
         self._set_choice(points[best], float(np.mean(usable[:, best])), indices)
         return chosen
+
+    def _ranked(self, points: list[Point], scores: Array, losses: Array | None) -> list[int]:
+        """Return the index of the choice, and of the points that are averaged with it."""
+        if self.refit or self.one_standard_error:
+            simplest = self.one_standard_error
+            return [choose(points, scores, losses, one_standard_error=simplest)]
+        return leading(scores, losses)
 
     def _choose_by_evidence(
         self, X: Any, y: Any, fit_params: dict[str, Any], ridges: list[float], n_terms: list[int]

@@ -78,7 +78,7 @@ def _check_finite(mean: Array) -> Array:
         )
     if not finite.all():
         warnings.warn(
-            f"One or more of the test scores are non-finite: {mean}", UserWarning, stacklevel=7
+            f"One or more of the test scores are non-finite: {mean}", UserWarning, stacklevel=8
         )
     return finite
 

@@ -59,9 +59,9 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
     refit : bool, default=True
         Whether the choice is fitted to all data. False takes the mean of the coefficients that the
         folds found, as scikit-learn's LogisticRegressionCV does if it does not refit, at the best
-        point and at up to nine others that fall short of it by less than a standard error
-        (`averaged_`): a sum of many terms, which predicts noisy recordings better but is not of
-        unit rank. With `one_standard_error` the mean is of the chosen point alone.
+        point, which is the choice then, and at up to nine others that fall short of it by less than
+        a standard error (`averaged_`): a sum of many terms, which predicts noisy recordings better
+        but is not of unit rank. With `one_standard_error` the mean is of that choice alone.
     init, n_init, sweep, max_iter, tol, fit_intercept, verbose
         As in :class:`FasTRRegressor`, for the final fit; the folds make at most 15 sweeps. With
         ``n_init="auto"`` they have at most 256 starts each, and the final fit begins from their
