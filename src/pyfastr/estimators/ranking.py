@@ -56,9 +56,9 @@ def choose(
 
 
 def leading(scores: Array, losses: Array | None = None) -> list[int]:
-    """Return the indices of the best point and of others that fall short of it by chance.
+    """Return the indices of the best point and of those that fall short of it by chance, in order.
 
-    They are in descending order, compared as `choose` compares them.
+    Points are compared by what `choose` compares them by, and up to a whole standard error.
     """
     finite = _check_finite(scores.mean(axis=0))
     gains = scores if losses is None else -losses

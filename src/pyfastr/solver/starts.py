@@ -187,7 +187,7 @@ def anneal(
     for sweep, heat in enumerate(_cooling(HOT_RIDGE, COLD_RIDGE, pace.n_sweeps, ridge)):
         tasks = np.unique(models.task)
         each = n_left = len(models) // len(tasks)
-        # As if no task had ended: what one fold finds must not reach another, not even by rounding.
+        # As if no task had ended: what one fold finds must not decide how X is rounded for another.
         now = rounded if max(first, each * n_tasks) >= ROUNDING_PAYS else problem
         models = models.astype(now.projector.source.dtype)
         models, fitted = _shaken_sweep(now, models, heat, streams)
