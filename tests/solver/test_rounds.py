@@ -10,7 +10,8 @@ from pyfastr.datasets import make_tensor_regression
 from pyfastr.metrics import coefficient_error
 from pyfastr.solver.models import Models, cosines
 from pyfastr.solver.problem import make_problem
-from pyfastr.solver.rounds import search
+from pyfastr.solver.rounds import SPRINTERS, round_sizes, search
+from pyfastr.solver.starts import N_BROAD
 from pyfastr.sources import ArraySource
 
 CASES = [((6, 5), 60), ((10, 10), 80), ((5, 4, 3), 60), ((4, 3, 2, 3), 60)]
@@ -92,6 +93,14 @@ def test_a_response_of_noise_is_fitted_but_never_sure():
     assert len(found.solutions) > 1
     assert 0 < found.starts.gap < 10
     assert not found.starts.sure
+
+
+def test_the_first_round_has_many_starts_unless_it_can_be_a_sprint():
+    sizes = {}
+    for n_samples in (40, 60):
+        problem, _ = draw((4, 4, 4, 4, 4), n_samples)
+        sizes[n_samples] = list(round_sizes(problem, 1, "auto", budget=100))
+    assert sizes == {40: [N_BROAD, 64, 4], 60: [SPRINTERS, 16, 32, 44]}
 
 
 def test_solutions_are_distinct_and_the_best_comes_first():

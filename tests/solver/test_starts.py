@@ -11,7 +11,9 @@ from pyfastr.solver.problem import make_problem
 from pyfastr.solver.rounds import search
 from pyfastr.solver.solve import fitted_values
 from pyfastr.solver.starts import (
+    BROAD_RUN,
     LONG_RUN,
+    N_BROAD,
     N_SPRINTS,
     SHORT_RUN,
     SPRINT,
@@ -243,6 +245,19 @@ def test_a_race_is_a_sprint_where_samples_abound_and_long_where_they_are_noisy(
     # In any case the result is a solution of all samples.
     again = polish(problem, best, [Step(1e-5)] * 60).models
     assert_allclose(best.coefficient(), again.coefficient(), rtol=1e-4, atol=1e-6)
+
+
+# There are 17 degrees of freedom: twice as many samples are plenty, but a sprint would need 48.
+@pytest.mark.parametrize(
+    ("n_starts", "first", "expected"),
+    [(N_BROAD, True, BROAD_RUN), (N_BROAD - 1, True, LONG_RUN), (N_BROAD, False, LONG_RUN)],
+)
+def test_a_first_race_of_many_starts_is_broad_where_samples_are_plenty(
+    runs, n_starts, first, expected
+):
+    *_, problem = draw((4, 4, 4, 4, 4), 40, noise=0.01)
+    race(problem, n_starts, 1, kind="mixed", ridge=1e-5, streams=seeded(0), first=first)
+    assert runs == [(40, expected)]
 
 
 def test_models_of_a_sprint_that_are_wrong_are_told_by_their_residuals_of_few_samples():

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pyfastr.solver.models import Models, cosines, distinct
 from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import SMALLEST_SHARE, Problem
-from pyfastr.solver.starts import Kind, race
+from pyfastr.solver.starts import N_BROAD, Kind, can_sprint, race
 from pyfastr.solver.streams import Streams
 
 Array = NDArray[Any]
@@ -23,7 +23,8 @@ MANY = 8
 # Starts of the first round by samples per degree of freedom; later rounds double up to the budget.
 # Where both are about equal many solutions fit, and the evidence wants a choice; with fewer
 # samples there is nothing to find.
-FIRST_ROUND = ((2.0, 8), (1.5, 16), (1.25, 32), (1.05, 64), (0.9, 512), (0.0, 64))
+FIRST_ROUND = ((2.0, N_BROAD), (1.5, 16), (1.25, 32), (1.05, 64), (0.9, 512), (0.0, 64))
+SPRINTERS = 8
 BUDGET = 960
 # Of the polish of known solutions, which are near their end.
 STEPS = 3
@@ -89,6 +90,8 @@ def round_sizes(
         return
     ratio = np.min(problem.n_effective / problem.degrees_of_freedom(n_terms))
     size = next(first for least, first in FIRST_ROUND if ratio >= least)
+    if can_sprint(problem, n_terms):
+        size = SPRINTERS
     total = 0
     while total < budget:
         yield min(size, budget - total)
@@ -133,7 +136,7 @@ def search(
             streams=streams,
             tasks=open_tasks,
             # What a sprint left open is mostly noise, and the next would as well.
-            may_sprint=number == 0,
+            first=number == 0,
         )
         for t in open_tasks.tolist():
             own = survivors.task == t

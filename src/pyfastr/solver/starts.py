@@ -73,18 +73,24 @@ class Pace:
 
 SPRINT = Pace(7, (2, 4), 4, 2)
 LONG_RUN = Pace(60, (10, 20, 32), 24, 6)
+# Of at least so many starts, where samples are plenty, yet too few for a sprint.
+BROAD_RUN, N_BROAD = Pace(30, (5, 10, 15), 24, 6), 32
 # Where there is nothing to find, or nothing cools.
 SHORT_RUN = Pace(20, (4, 8), 8, 4)
 
 
-def pace_of(problem: Problem, n_terms: int, ridge: float) -> Pace:
-    """Return how long a run pays off.
+def pace_of(problem: Problem, n_terms: int, ridge: float, *, broad: bool = False) -> Pace:
+    """Return how long a run pays off, and whether a broad one does instead.
 
     No more samples than free parameters are fitted by any of many solutions, and a ridge as large
-    as that of the hottest sweeps leaves few.
+    as that of the hottest sweeps leaves few. Where samples are plenty, models find the right valley
+    late no less than early (one in 200 in each sweep at 51 x 61 x 23, however hot), and a sweep of
+    many costs the least for each: half the sweeps of four times the starts find it in less time.
     """
     determined = problem.n_effective > problem.degrees_of_freedom(n_terms)
-    return LONG_RUN if determined.any() and ridge < HOT_RIDGE else SHORT_RUN
+    if not determined.any() or ridge >= HOT_RIDGE:
+        return SHORT_RUN
+    return BROAD_RUN if broad and is_plenty(problem, n_terms).all() else LONG_RUN
 
 
 def propose(
@@ -183,7 +189,7 @@ def anneal(
     rounded, n_tasks = problem.rounded(), len(np.unique(models.task))
     first = len(models) if _is_small(problem) else 0
     smooth, ended = np.zeros(len(models)), []
-    can_end = _samples_per_parameter(problem, models.n_terms) >= SPRINT_SAMPLES[0]
+    can_end = is_plenty(problem, models.n_terms)
     for sweep, heat in enumerate(_cooling(HOT_RIDGE, COLD_RIDGE, pace.n_sweeps, ridge)):
         tasks = np.unique(models.task)
         each = n_left = len(models) // len(tasks)
@@ -268,12 +274,12 @@ def race(
     ridge: float,
     streams: Streams,
     tasks: Array | None = None,
-    may_sprint: bool = True,
+    first: bool = True,
 ) -> tuple[Models, Polished]:
     """Run one round of starts; return the survivors as the annealing left them, and polished.
 
-    If it may, and samples abound, it is a few sprints on as many as that needs, and a long run on
-    all of them for those tasks only that these leave open.
+    The first is a few sprints if samples abound, on as many of them as that needs, and a long run
+    on all of them for those tasks only that these leave open.
     """
 
     def run(some: Problem, tasks: Array | None, pace: Pace, kind: Kind) -> tuple[Models, Polished]:
@@ -282,10 +288,10 @@ def race(
         models = anneal(some, models, keep=keep, ridge=ridge, streams=streams, pace=pace)
         return models, _polished(some, models, ridge, pace)
 
-    few = _for_a_sprint(problem, n_terms, streams.common) if may_sprint else None
-    full = pace_of(problem, n_terms, ridge)
-    if few is None:
-        return run(problem, tasks, full, kind)
+    if not first or not can_sprint(problem, n_terms):
+        broad = first and n_starts >= N_BROAD
+        return run(problem, tasks, pace_of(problem, n_terms, ridge, broad=broad), kind)
+    few = _for_a_sprint(problem, n_terms, streams.common)
     # Sums of so many samples point at a single term; with half of the starts random four of 40
     # sprints at 200 x 200 x 5 failed, though they had ten sweeps.
     short: Kind = "spectral" if kind == "mixed" and n_terms == 1 else kind
@@ -301,15 +307,14 @@ def race(
         if not len(tasks):
             break
     else:
-        done.append(run(problem, tasks, full, kind))
+        done.append(run(problem, tasks, pace_of(problem, n_terms, ridge), kind))
     survivors, polished = zip(*done, strict=True)
     return Models.concatenate(survivors), Polished.concatenate(list(polished))
 
 
 def _polished(problem: Problem, models: Models, ridge: float, pace: Pace) -> Polished:
     """Polish survivors: where samples abound as after a sprint, at the pace where that fails."""
-    plenty = _samples_per_parameter(problem, models.n_terms) >= SPRINT_SAMPLES[0]
-    easy = np.flatnonzero(plenty[models.task])
+    easy = np.flatnonzero(is_plenty(problem, models.n_terms)[models.task])
     if pace is SPRINT or not len(easy):
         return polish(problem, models, polish_schedule(ridge, pace))
     found = polish(problem, models.take(easy), polish_schedule(ridge, SPRINT))
@@ -338,20 +343,23 @@ def _on_all_samples(problem: Problem, found: Polished, ridge: float, n_few: int)
     return Polished(put(models, same, polished.models), rss, objective)
 
 
-def _for_a_sprint(problem: Problem, n_terms: int, rng: np.random.Generator) -> Problem | None:
-    """Return the problem if samples abound, one of each few samples if they do all the more."""
-    if _plenty(problem, n_terms, SPRINT_SAMPLES) < 1:
-        return None
+def can_sprint(problem: Problem, n_terms: int) -> bool:
+    """Whether every task has samples enough for a sprint."""
+    return _plenty(problem, n_terms, SPRINT_SAMPLES) >= 1
+
+
+def is_plenty(problem: Problem, n_terms: int) -> Array:
+    """Which tasks have so many samples that a model in the right valley is seen to be there."""
+    return problem.n_effective >= SPRINT_SAMPLES[0] * problem.degrees_of_freedom(n_terms)
+
+
+def _for_a_sprint(problem: Problem, n_terms: int, rng: np.random.Generator) -> Problem:
+    """Return the problem, or one of each few samples if they abound all the more."""
     plenty = _plenty(problem, n_terms, ENOUGH_SAMPLES)
     if plenty < WORTH_THINNING:
         return problem
     edges = np.linspace(0, problem.n_samples, int(problem.n_samples / plenty) + 1).astype(int)
     return problem.thinned(rng.integers(edges[:-1], edges[1:]))
-
-
-def _samples_per_parameter(problem: Problem, n_terms: int) -> Array:
-    """How many samples each task has for a degree of freedom."""
-    return problem.n_effective / problem.degrees_of_freedom(n_terms)
 
 
 def _plenty(problem: Problem, n_terms: int, needed: tuple[float, float]) -> float:
