@@ -10,7 +10,16 @@ from pyfastr.datasets import make_tensor_regression
 from pyfastr.metrics import coefficient_error
 from pyfastr.solver.models import Models, cosines
 from pyfastr.solver.problem import make_problem
-from pyfastr.solver.rounds import SPRINTERS, round_sizes, search
+from pyfastr.solver.rounds import (
+    AHEAD,
+    GAP_OF_ONE,
+    GAP_OF_SEVERAL,
+    SEVERAL,
+    SPRINTERS,
+    _needed_gap,
+    round_sizes,
+    search,
+)
 from pyfastr.solver.starts import N_BROAD
 from pyfastr.sources import ArraySource
 
@@ -93,6 +102,27 @@ def test_a_response_of_noise_is_fitted_but_never_sure():
     assert len(found.solutions) > 1
     assert 0 < found.starts.gap < 10
     assert not found.starts.sure
+
+
+def test_the_gap_that_makes_sure_falls_as_samples_grow_but_for_one_start_or_several_terms():
+    n_spare = (1, 10, 50, 200, 1000)
+    needed = [_needed_gap(SEVERAL, 1, n) for n in n_spare]
+    assert needed[:2] == [GAP_OF_SEVERAL] * 2
+    # The same lead in (N - dof) log RSS.
+    assert_allclose(n_spare[2:] * np.log(needed[2:]), AHEAD)
+    assert {_needed_gap(SEVERAL, 2, n) for n in n_spare} == {GAP_OF_SEVERAL}
+    assert {_needed_gap(1, 1, n) for n in n_spare} == {GAP_OF_ONE}
+
+
+@pytest.mark.parametrize("n_samples", [40, 100, 400])
+def test_noise_is_far_from_sure_however_many_samples_there_are(n_samples):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n_samples, 8, 7, 6)), rng.normal(size=n_samples)
+    problem = make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=True)
+    starts = found_in(problem, n_init=100).starts
+    n_spare = n_samples - int(problem.degrees_of_freedom(1)[0])
+    assert n_spare * np.log(starts.gap) < AHEAD / 3
+    assert not starts.sure
 
 
 def test_the_first_round_has_many_starts_unless_it_can_be_a_sprint():
