@@ -53,9 +53,10 @@ class Starts:
         Smallest sum of squared residuals of another solution over that of the returned one;
         infinite if no other was seen, below 1 if another fits closer at a larger penalty.
     sure : bool
-        Whether gap and hits say that this is the best solution of the fitting problem. That is
-        a statement about the optimum, not about the truth: where samples hardly outnumber the
-        free parameters the best fit can be far from the coefficient that made the data.
+        Whether gap, hits and number of samples say that this is the best solution of the fitting
+        problem. That is a statement about the optimum, not about the truth: where samples hardly
+        outnumber the free parameters the best fit can be far from the coefficient that made the
+        data.
     n_rounds : int
     """
 
