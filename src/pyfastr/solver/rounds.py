@@ -24,9 +24,9 @@ GAP_OF_ONE, GAP_OF_SEVERAL, SEVERAL = 100.0, 10.0, 2
 AHEAD = 100.0
 # So many finds of a best solution end the search even where noise hides the gap.
 MANY = 8
-# Starts of the first round by samples per degree of freedom; later rounds double up to the budget.
-# Where both are about equal many solutions fit, and the evidence wants a choice; with fewer
-# samples there is nothing to find.
+# Starts of the first round by samples per degree of freedom, and of one that begins as a sprint;
+# later rounds double up to the budget. Where both are about equal many solutions fit, and the
+# evidence wants a choice; with fewer samples there is nothing to find.
 FIRST_ROUND = ((2.0, N_BROAD), (1.5, 16), (1.25, 32), (1.05, 64), (0.9, 512), (0.0, 64))
 SPRINTERS = 8
 BUDGET = 960
