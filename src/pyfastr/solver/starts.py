@@ -44,8 +44,9 @@ SPRINT_SAMPLES, ENOUGH_SAMPLES, WORTH_THINNING = (2.0, 1.5), (2.5, 2.0), 1.5
 # best scale to 0.1 in two or three sweeps when they find the right valley, however hot the ridge,
 # and stay above 0.33 in others (six searches of one data set of 51 x 61 x 23).
 RIGHT_VALLEY = 0.15
-# A sprint's result holds if no larger share of the response is left unexplained: wrong valleys of
-# so many samples leave 0.15 and more (seen in hundreds of sprints), and noise moves the valleys.
+# A sprint's result holds if no larger share of the response is left unexplained, as noise moves the
+# valleys: wrong ones of so many samples left 0.15 and more in hundreds of sprints, and the best of
+# 128 starts 0.06 and more.
 LITTLE_NOISE = 0.05
 # A sprint that ends in a wrong valley is run again: so many cost a fraction of one long run.
 N_SPRINTS = 3
@@ -90,7 +91,7 @@ def pace_of(problem: Problem, n_terms: int, ridge: float, *, broad: bool = False
     determined = problem.n_effective > problem.degrees_of_freedom(n_terms)
     if not determined.any() or ridge >= HOT_RIDGE:
         return SHORT_RUN
-    return BROAD_RUN if broad and is_plenty(problem, n_terms).all() else LONG_RUN
+    return BROAD_RUN if broad and _valleys_show(problem, n_terms).all() else LONG_RUN
 
 
 def propose(
@@ -189,7 +190,7 @@ def anneal(
     rounded, n_tasks = problem.rounded(), len(np.unique(models.task))
     first = len(models) if _is_small(problem) else 0
     smooth, ended = np.zeros(len(models)), []
-    can_end = is_plenty(problem, models.n_terms)
+    can_end = _valleys_show(problem, models.n_terms)
     for sweep, heat in enumerate(_cooling(HOT_RIDGE, COLD_RIDGE, pace.n_sweeps, ridge)):
         tasks = np.unique(models.task)
         each = n_left = len(models) // len(tasks)
@@ -314,7 +315,7 @@ def race(
 
 def _polished(problem: Problem, models: Models, ridge: float, pace: Pace) -> Polished:
     """Polish survivors: where samples abound as after a sprint, at the pace where that fails."""
-    easy = np.flatnonzero(is_plenty(problem, models.n_terms)[models.task])
+    easy = np.flatnonzero(_valleys_show(problem, models.n_terms)[models.task])
     if pace is SPRINT or not len(easy):
         return polish(problem, models, polish_schedule(ridge, pace))
     found = polish(problem, models.take(easy), polish_schedule(ridge, SPRINT))
@@ -348,11 +349,6 @@ def can_sprint(problem: Problem, n_terms: int) -> bool:
     return _plenty(problem, n_terms, SPRINT_SAMPLES) >= 1
 
 
-def is_plenty(problem: Problem, n_terms: int) -> Array:
-    """Which tasks have so many samples that a model in the right valley is seen to be there."""
-    return problem.n_effective >= SPRINT_SAMPLES[0] * problem.degrees_of_freedom(n_terms)
-
-
 def _for_a_sprint(problem: Problem, n_terms: int, rng: np.random.Generator) -> Problem:
     """Return the problem, or one of each few samples if they abound all the more."""
     plenty = _plenty(problem, n_terms, ENOUGH_SAMPLES)
@@ -360,6 +356,11 @@ def _for_a_sprint(problem: Problem, n_terms: int, rng: np.random.Generator) -> P
         return problem
     edges = np.linspace(0, problem.n_samples, int(problem.n_samples / plenty) + 1).astype(int)
     return problem.thinned(rng.integers(edges[:-1], edges[1:]))
+
+
+def _valleys_show(problem: Problem, n_terms: int) -> Array:
+    """Which tasks have so many samples that a model in the right valley is seen to be there."""
+    return problem.n_effective >= SPRINT_SAMPLES[0] * problem.degrees_of_freedom(n_terms)
 
 
 def _plenty(problem: Problem, n_terms: int, needed: tuple[float, float]) -> float:
