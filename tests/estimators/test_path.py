@@ -121,7 +121,7 @@ def test_without_matplotlib_the_error_names_the_extra():
     script = """
 import sys
 sys.modules["matplotlib"] = sys.modules["matplotlib.pyplot"] = None
-from pyfastr.estimators.plotting import axes_for
+from pyfastr.display.axes import axes_for
 try:
     axes_for(None, 1)
 except ImportError as error:

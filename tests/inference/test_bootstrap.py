@@ -141,7 +141,7 @@ def test_the_plot_shows_points_and_intervals():
     result = BootstrapResult(factors, lower, upper, [], 0.95)
     panels = result.plot()
     for panel, factor in zip(panels, factors, strict=True):
-        points = [line for line in panel.get_lines() if line.get_marker() == "o"]
+        points = [line for line in panel.get_lines() if line.get_label().startswith("term")]
         for r, (line, bars) in enumerate(zip(points, panel.collections, strict=True)):
             assert_array_equal(line.get_ydata(), factor[:, r])
             ends = np.array([bar[:, 1] for bar in bars.get_segments()])

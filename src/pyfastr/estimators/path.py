@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pyfastr.estimators.coefficient import LazyCoefficient
 from pyfastr.estimators.data import Data
-from pyfastr.estimators.plotting import mode_axes
 from pyfastr.estimators.regressor import FasTRRegressor
 from pyfastr.estimators.validation import as_generator, check_tensor_and_response
 from pyfastr.solver.models import Models
@@ -85,12 +85,9 @@ class FasTRPath:
         ndarray of M matplotlib axes
             With a line for each entry and term.
         """
-        panels = mode_axes(axes, len(self.factors), "entry of the unit component")
-        order = np.argsort(self.thresholds, kind="stable")
-        for panel, factor in zip(panels, self.factors, strict=True):
-            panel.plot(self.thresholds[order], factor[order].reshape(len(order), -1))
-            panel.set_xlabel("threshold")
-        return panels
+        # By name: pictures are a layer above.
+        display = import_module("pyfastr.display").PathDisplay
+        return display.from_result(self, axes=axes).axes_
 
 
 def fastr_path(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.estimators.plotting import mode_axes
+from pyfastr.display.factors import FactorsDisplay
 from pyfastr.estimators.validation import as_generator
 from pyfastr.inference._tasks import (
     check_count,
@@ -54,18 +54,7 @@ class BootstrapResult:
         -------
         ndarray of M matplotlib axes
         """
-        panels = mode_axes(axes, len(self.factors), "entry of the unit component")
-        bounds = zip(panels, self.factors, self.lower, self.upper, strict=True)
-        for panel, factor, lower, upper in bounds:
-            n_entries, n_terms = factor.shape
-            panel.axhline(0, color="0.8", zorder=0)
-            for r in range(n_terms):
-                # Terms stand side by side.
-                places = np.arange(n_entries) + 0.5 * (r + 0.5) / n_terms - 0.25
-                panel.vlines(places, lower[:, r], upper[:, r], color=f"C{r}")
-                panel.plot(places, factor[:, r], "o", color=f"C{r}", label=f"term {r}")
-            panel.set_xlabel("entry")
-        return panels
+        return FactorsDisplay.from_result(self, axes=axes).axes_
 
 
 def bootstrap_factors(

@@ -11,11 +11,11 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 
+from pyfastr.display.permutation import PermutationDisplay
 from pyfastr.estimators.choice import SHARED, FasTRSelection
 from pyfastr.estimators.classifier import FasTRClassifier
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.folds import FoldFits, Scoring, Split, fit_tasks, training_weights
-from pyfastr.estimators.plotting import axes_for
 from pyfastr.estimators.selection import FasTRClassifierCV, FasTRRegressorCV
 from pyfastr.estimators.validation import as_generator
 from pyfastr.inference._tasks import BATCH, batches, check_count, checked_data, checked_estimator
@@ -58,13 +58,7 @@ class PermutationResult:
         -------
         matplotlib axes
         """
-        panel = axes_for(ax, 1)[0]
-        panel.hist(self.permutation_scores, bins="auto", color="0.7", label="permuted")
-        panel.axvline(self.score, color="C3", label=f"observed, p = {self.p_value:.3g}")
-        panel.set_xlabel("cross-validated score")
-        panel.set_ylabel("permutations")
-        panel.legend()
-        return panel
+        return PermutationDisplay.from_result(self, ax=ax).ax_
 
 
 def permutation_test(

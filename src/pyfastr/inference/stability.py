@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.estimators.plotting import mode_axes
+from pyfastr.display.stability import StabilityDisplay
 from pyfastr.estimators.validation import as_generator
 from pyfastr.inference._tasks import (
     check_count,
@@ -56,7 +56,7 @@ class StabilityResult:
         return [f >= cutoff for f in self.frequencies]
 
     def plot(self, axes: Any = None) -> Array:
-        """Draw the frequencies of each mode as bars.
+        """Draw the frequencies of each mode as bars, filled from a frequency of 0.6.
 
         Parameters
         ----------
@@ -67,12 +67,7 @@ class StabilityResult:
         -------
         ndarray of M matplotlib axes
         """
-        panels = mode_axes(axes, len(self.frequencies), "selection frequency")
-        for panel, frequency in zip(panels, self.frequencies, strict=True):
-            panel.bar(np.arange(len(frequency)), frequency)
-            panel.set_ylim(0, 1.03)
-            panel.set_xlabel("entry")
-        return panels
+        return StabilityDisplay.from_result(self, axes=axes).axes_
 
 
 def stability_selection(
