@@ -10,6 +10,7 @@ from pyfastr.datasets import make_tensor_regression
 from pyfastr.metrics import coefficient_error
 from pyfastr.solver.models import Models, cosines
 from pyfastr.solver.problem import make_problem
+from pyfastr.solver.progress import watched_by
 from pyfastr.solver.rounds import (
     AHEAD,
     GAP_OF_ONE,
@@ -147,12 +148,23 @@ def test_solutions_are_distinct_and_the_best_comes_first():
 
 def test_rounds_are_told_as_they_end_and_add_up():
     problem, _ = draw((6, 5), 14, sparsity=0.0)
-    told = []
-    found = found_in(problem, report=told.append)
-    assert told[-1] == found.starts
-    assert [t.n_rounds for t in told] == list(range(1, len(told) + 1))
-    assert all(b.n_starts > a.n_starts for a, b in pairwise(told))
-    assert not any(t.sure for t in told[:-1])
+    events = []
+    with watched_by(events.append):
+        found = found_in(problem)
+    rounds = [event for event in events if event.stage == "starts"]
+    assert len(rounds) == found.starts.n_rounds
+    assert all(b.done > a.done for a, b in pairwise(rounds))
+    assert f"{found.starts.n_starts} starts so far" in rounds[-1].note
+    assert not any("sure" in event.note for event in rounds[:-1])
+
+
+def test_the_losses_of_all_polished_solutions_are_kept_relative_to_the_best():
+    problem, _ = draw((8, 8, 8), 26, sparsity=0.0)
+    starts = found_in(problem, n_init=64).starts
+    assert 0 < starts.n_hits < starts.n_polished
+    assert len(starts.losses) == starts.n_polished
+    assert (np.diff(starts.losses) >= 0).all()
+    assert starts.losses[starts.n_hits :].min() == pytest.approx(starts.gap)
 
 
 def test_the_same_seed_gives_the_same_search():

@@ -1,7 +1,7 @@
 """Rounds of starts until the best solution is sure, or the budget ends."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pyfastr.solver.models import Models, cosines, distinct
 from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import SMALLEST_SHARE, Problem
+from pyfastr.solver.progress import tell
 from pyfastr.solver.starts import N_BROAD, Kind, can_sprint, race
 from pyfastr.solver.streams import Streams
 
@@ -58,6 +59,8 @@ class Starts:
         outnumber the free parameters the best fit can be far from the coefficient that made the
         data.
     n_rounds : int
+    losses : ndarray of shape (n_polished,)
+        Squared residuals of every polished solution over those of the returned one, ascending.
     """
 
     n_starts: int
@@ -66,6 +69,7 @@ class Starts:
     gap: float
     sure: bool
     n_rounds: int
+    losses: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,6 @@ def search(
     rng: np.random.Generator,
     budget: int = BUDGET,
     known: Models | None = None,
-    report: Callable[[Starts], None] = lambda starts: None,
 ) -> list[Found]:
     """Run rounds of starts until every task's best solution is sure, or was found often enough.
 
@@ -128,7 +131,7 @@ def search(
     state = [_Searched() for _ in open_tasks]
     if known is not None:
         state[0].add(problem, known, _polished(problem, known, ridge), len(known))
-        report(state[0].starts)
+        _tell_of_round(state, budget)
         if state[0].done:
             return [state[0].found()]
     for number, size in enumerate(round_sizes(problem, n_terms, n_init, budget)):
@@ -146,7 +149,7 @@ def search(
         for t in open_tasks.tolist():
             own = survivors.task == t
             state[t].add(problem.task(t), survivors.take(own), new.take(own), size)
-            report(state[t].starts)
+        _tell_of_round(state, budget)
         open_tasks = np.array([t for t in open_tasks if not state[t].done], int)
         if not len(open_tasks):
             break
@@ -158,6 +161,22 @@ def _polished(problem: Problem, known: Models, ridge: float) -> Polished:
     leaders, _ = distinct(known, np.zeros(len(known)))
     polished = polish(problem, known.take(leaders), [Step(ridge)] * STEPS)
     return polished.take(np.argmax(cosines(known)[:, leaders], axis=1))
+
+
+def _tell_of_round(state: "list[_Searched]", budget: int) -> None:
+    """Say how far a search is, and of a single task how it stands."""
+    n_open = sum(not searched.done for searched in state)
+    starts = state[0].starts
+    note = (
+        f"round {starts.n_rounds}: {starts.n_starts} starts so far, {starts.n_hits} of "
+        f"{starts.n_polished} polished reached the best solution, the next best leaves "
+        f"{starts.gap:.3g} x its squared residuals{': sure' if starts.sure else ''}"
+    )
+    if len(state) > 1:
+        n_rounds = max(searched.starts.n_rounds for searched in state)
+        note = f"round {n_rounds}: {n_open} of {len(state)} searches go on"
+    n_starts = max(searched.starts.n_starts for searched in state)
+    tell("starts", n_starts if n_open else budget, max(budget, n_starts), note)
 
 
 class _Searched:
@@ -195,8 +214,15 @@ def _judge(
     n_spare = int(problem.n_effective[0] - problem.degrees_of_freedom(n_terms)[0])
     # Where any data could be fitted exactly, a good fit says nothing.
     sure = n_spare > 0 and gap >= _needed_gap(n_hits, n_terms, n_spare) and len(found.rss) > 1
+    losses = np.sort(found.rss + SMALLEST_SHARE * problem.n_samples) / rss[0]
     return Starts(
-        before.n_starts + size, len(found.rss), n_hits, gap, bool(sure), before.n_rounds + 1
+        before.n_starts + size,
+        len(found.rss),
+        n_hits,
+        gap,
+        bool(sure),
+        before.n_rounds + 1,
+        losses,
     )
 
 

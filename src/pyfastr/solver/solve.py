@@ -1,6 +1,6 @@
 """The road from a problem to fitted models: one of one task, or a grid for each of many."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -92,12 +92,7 @@ class GridFits(Solution):
     starts: Models
 
 
-def solve(
-    problem: Problem,
-    settings: Settings,
-    rng: np.random.Generator,
-    report: Callable[[Starts], None] = lambda starts: None,
-) -> Fit:
+def solve(problem: Problem, settings: Settings, rng: np.random.Generator) -> Fit:
     """Search for the best start, sweep to a fixed point of the update, refit if asked to."""
     if not problem.response.any():
         return _nothing_to_fit(problem, settings)
@@ -105,7 +100,7 @@ def solve(
         start = elementary_ridge(problem, settings.ridge)
         found = Found(start, start, Starts(1, 1, 1, np.inf, problem.labels is None, 0))
     else:
-        found = _search(problem, settings, rng, report=report)[0]
+        found = _search(problem, settings, rng)[0]
     penalty = Penalty(settings.ridge, settings.threshold)
     sure = np.array([found.starts.sure])
     solution = finish(problem, found.solutions.take(slice(0, 1)), penalty, settings, sure)
@@ -230,7 +225,6 @@ def _search(
     rng: np.random.Generator,
     *,
     budget: int = BUDGET,
-    report: Callable[[Starts], None] = lambda starts: None,
 ) -> list[Found]:
     """Search for the best solution of every task; the user's own start is the only one."""
     if isinstance(settings.init, str):
@@ -243,7 +237,6 @@ def _search(
             rng=rng,
             budget=budget,
             known=settings.known,
-            report=report,
         )
     components, lengths = zip(*(unit(np.asarray(a, float).T) for a in settings.init), strict=True)
     found = []

@@ -13,6 +13,7 @@ from pyfastr.solver.models import SAME, Models, cosines, put, unit
 from pyfastr.solver.parallel import map_threads
 from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import Problem
+from pyfastr.solver.progress import tell
 from pyfastr.solver.streams import Streams
 from pyfastr.solver.sweep import batches, cache_parts, cyclic_sweep
 from pyfastr.solver.update import Penalty, soft_threshold
@@ -204,6 +205,7 @@ def anneal(
             n_left = max(keep, each // 2)
         misfit = problem.misfit(fitted, models.task).reshape(-1, each).min(axis=1)
         end = (misfit <= RIGHT_VALLEY) & can_end[tasks] | (sweep == pace.n_sweeps - 1)
+        tell("search", sweep + 1, pace.n_sweeps)
         losses = smooth.reshape(-1, each)
         if end.any():
             ended.append(models.take(_best_of_each(losses, end, keep)))

@@ -13,6 +13,7 @@ from pyfastr.solver.logistic import log_loss, profiled_offset, shortened, workin
 from pyfastr.solver.models import Models, put, relative_change, unit
 from pyfastr.solver.parallel import map_threads
 from pyfastr.solver.problem import Problem
+from pyfastr.solver.progress import tell
 from pyfastr.solver.projection import CACHE_BYTES
 from pyfastr.solver.update import Penalty, ridge_solution, soft_threshold, solve_regularised
 
@@ -281,7 +282,7 @@ def run_sweeps(
     K = len(models)
     history, converged = History(), np.zeros(K, bool)
     moving = np.arange(K)
-    for _ in range(max_iter):
+    for sweep in range(max_iter):
         old = models if len(moving) == K else models.take(moving)
         now = penalty if len(moving) == K else penalty.take(moving)
         new, fitted = one_sweep(problem, old, now)
@@ -290,6 +291,7 @@ def run_sweeps(
         models = new if len(moving) == K else put(models, moving, new)
         converged[moving[change <= tol]] = True
         moving = moving[change > tol]
+        tell("sweeps", sweep + 1, max_iter)
         if not len(moving):
             break
     return models, history, converged

@@ -1,0 +1,66 @@
+"""What long work tells whoever watches: the stage it is in, and how far it got."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Event:
+    """A step that is done.
+
+    Attributes
+    ----------
+    stage : str
+        What is being done.
+    done, total : int
+        Steps of the stage, which may end before all of them are needed.
+    note : str
+        A sentence worth a line of its own; often empty.
+    """
+
+    stage: str
+    done: int
+    total: int
+    note: str = ""
+
+
+Watcher = Callable[[Event], None]
+
+_watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+
+
+def is_watched() -> bool:
+    """Whether somebody watches already."""
+    return _watcher.get() is not None
+
+
+@contextmanager
+def watched_by(watcher: Watcher) -> Iterator[None]:
+    """Let a function hear of every event in the block.
+
+    Parameters
+    ----------
+    watcher : callable
+        Takes an `Event`.
+    """
+    token = _watcher.set(watcher)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
+def tell(stage: str, done: int, total: int, note: str = "") -> None:
+    """Tell of a step, if anybody watches.
+
+    Parameters
+    ----------
+    stage : str
+    done, total : int
+    note : str, default=""
+    """
+    watcher = _watcher.get()
+    if watcher is not None:
+        watcher(Event(stage, done, total, note))
