@@ -31,7 +31,7 @@ def fit_grid(
     max_iter: int = 1000,
 ) -> GridFit:
     """Fit every point to all samples, as if they were the training samples of one fold."""
-    data = Data.check(X, y, None, None, fit_intercept=True)
+    data = Data.check(FasTRRegressor(), X, y, None, None, fit_intercept=True)
     twin = FasTRRegressor(ridge=min(ridges), refit_support=True, max_iter=max_iter)
     everyone = np.arange(len(y))
     fits = fit_folds(

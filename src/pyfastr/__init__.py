@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyfastr import baselines, datasets, inference, metrics
+    from pyfastr import baselines, datasets, display, imaging, inference, metrics
     from pyfastr.estimators import (
         FasTRClassifier,
         FasTRClassifierCV,
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         fastr_path,
         theory_threshold,
     )
+    from pyfastr.persistence import load, save
 
 __version__ = "0.1.0"
 
@@ -26,9 +27,13 @@ __all__ = [
     "__version__",
     "baselines",
     "datasets",
+    "display",
     "fastr_path",
+    "imaging",
     "inference",
+    "load",
     "metrics",
+    "save",
     "theory_threshold",
 ]
 
@@ -41,13 +46,16 @@ _ESTIMATORS = {
     "fastr_path",
     "theory_threshold",
 }
-_MODULES = {"baselines", "datasets", "inference", "metrics"}
+_FILES = {"load", "save"}
+_MODULES = {"baselines", "datasets", "display", "imaging", "inference", "metrics"}
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name on first use, so that importing the package stays fast."""
     if name in _ESTIMATORS:
         return getattr(import_module("pyfastr.estimators"), name)
+    if name in _FILES:
+        return getattr(import_module("pyfastr.persistence"), name)
     if name in _MODULES:
         return import_module(f"pyfastr.{name}")
     raise AttributeError(f"module 'pyfastr' has no attribute {name!r}")

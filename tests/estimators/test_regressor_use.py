@@ -214,14 +214,3 @@ def test_the_threshold_of_the_theory_is_a_number_of_the_order_of_the_bound(draw)
     by_name = FasTRRegressor("theory", n_init=4, random_state=0).fit(X, y)
     by_number = FasTRRegressor(threshold, n_init=4, random_state=0).fit(X, y)
     assert_array_equal(by_name.coef_, by_number.coef_)
-
-
-def test_verbose_tells_of_every_round(draw, capsys):
-    X, y, _ = draw((6, 5))
-    model = FasTRRegressor(random_state=0, verbose=1).fit(X, y)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == model.starts_.n_rounds
-    assert "round 1" in lines[0]
-    assert f"{model.starts_.n_starts} starts" in lines[-1]
-    FasTRRegressor(random_state=0).fit(X, y)
-    assert capsys.readouterr().out == ""

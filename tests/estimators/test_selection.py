@@ -346,7 +346,7 @@ def test_the_same_seed_gives_the_same_choice(kind):
 
 def test_what_is_chosen_is_printed_for_who_asks(capsys):
     X, y = draw()
-    FasTRRegressorCV(**GRID, verbose=1).fit(X, y)
+    FasTRRegressorCV(**GRID, verbose=2).fit(X, y)
     out = capsys.readouterr().out
     assert "1 term(s): 30 models" in out
     assert "chosen: {'n_terms': 1, 'ridge': 0.001" in out

@@ -29,7 +29,7 @@ def draw(shape, seed=0, n_terms=1):
 
 
 def fold_fits(estimator, X, y, weights, Z, splits, *, logistic=False):
-    data = Data.check(X, y, weights, Z, fit_intercept=True, logistic=logistic)
+    data = Data.check(FasTRRegressor(), X, y, weights, Z, fit_intercept=True, logistic=logistic)
     settings = estimator.set_params(ridge=min(RIDGES))._settings(X.shape)
     return fit_folds(data, splits, RIDGES, THRESHOLDS, settings, np.random.default_rng(0))
 

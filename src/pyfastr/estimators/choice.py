@@ -1,7 +1,6 @@
 """How threshold, ridge and number of terms are chosen, for regression and classification."""
 
 import time
-import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -26,10 +25,14 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from pyfastr.estimators.classifier import FasTRClassifier
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, warn_of_zero
-from pyfastr.estimators.folds import FoldFits, Scoring, Split, fit_folds, mean_of
+from pyfastr.estimators.folds import FoldFits, Scoring, Split, fit_folds, held_out, mean_of
+from pyfastr.estimators.outlets import OutletMixin
 from pyfastr.estimators.ranking import Point, choose, cv_results, leading, usable_scores
-from pyfastr.estimators.validation import TensorInputMixin, as_generator
+from pyfastr.estimators.validation import TensorInputMixin, as_generator, share_input
+from pyfastr.estimators.warning import warn
+from pyfastr.estimators.watching import CallbackSupportMixin
 from pyfastr.solver.models import Models
+from pyfastr.solver.progress import tell
 from pyfastr.solver.solve import Settings
 
 Array = NDArray[Any]
@@ -69,16 +72,15 @@ CV_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class FasTRSelection(TensorInputMixin, BaseEstimator):
+class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEstimator):
     """The choice of a model, for regression and for classification alike."""
 
     best_estimator_: Any
     _estimator_type_of_twin: ClassVar[type[FasTRBase]]
 
-    def _select(
-        self, data: Data, X: Any, y: Any, fit_params: dict[str, Any], groups: dict[str, Any]
-    ) -> None:
+    def _select(self, data: Data, X: Any, y: Any, groups: dict[str, Any]) -> None:
         """Choose, refit on all data, and take over what the refit found."""
+        self.__dict__.pop("held_out_", None)
         if self.criterion == "evidence":
             if not self.refit:
                 raise ValueError(
@@ -86,12 +88,12 @@ class FasTRSelection(TensorInputMixin, BaseEstimator):
                     "no folds; expected refit=True, or criterion='cv'."
                 )
             _, ridges, n_terms = self._grids(data)
-            self._choose_by_evidence(X, y, fit_params, ridges, n_terms)
+            self._choose_by_evidence(data, ridges, n_terms)
         else:
             scoring = self._scoring(data, X, y)
             chosen = self._choose_by_folds(data, scoring, self._splits(data, y, groups))
             if self.refit:
-                self._refit(chosen[0].models, X, y, fit_params)
+                self._refit(chosen[0].models, data)
             else:
                 self._average(chosen, scoring)
         for name in FITTED:
@@ -100,20 +102,19 @@ class FasTRSelection(TensorInputMixin, BaseEstimator):
             elif hasattr(self, name):
                 delattr(self, name)
 
-    def _refit(self, found: Models, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
+    def _refit(self, found: Models, data: Data) -> None:
         """Fit the choice to all data, beginning from the solutions that the folds found."""
         best = self._twin(self.threshold_, self.ridge_, self.n_terms_)
         some = found.scales.all(axis=1)
         known = Models([c[some] for c in found.components], found.scales[some])
-        best._known = known if len(known) else None
-        self.best_estimator_ = best.fit(X, y, **fit_params)
-        del best._known
+        best._fit_data(data, known if len(known) else None)
+        self.best_estimator_ = best
 
     def _average(self, chosen: list[FoldFits], scoring: Scoring) -> None:
         """Let the mean of the folds' models be the choice."""
         mean = mean_of(chosen)
         if not mean.models.scales.any():
-            warn_of_zero(mean.data.problem, stacklevel=6)
+            warn_of_zero(mean.data.problem)
         best = scoring.fitted(mean, 0, np.arange(len(scoring.data.y)))
         best.set_params(threshold=self.threshold_, ridge=self.ridge_, n_terms=self.n_terms_)
         self.best_estimator_ = best
@@ -154,13 +155,15 @@ class FasTRSelection(TensorInputMixin, BaseEstimator):
         """Return an estimator with these parameters and the user's others."""
         names = [*SHARED, *(n for n in ("loss", "class_weight") if hasattr(self, n))]
         shared = {name: getattr(self, name) for name in names} | changes
-        return self._estimator_type_of_twin(
+        twin = self._estimator_type_of_twin(
             threshold=threshold,
             ridge=ridge,
             n_terms=n_terms,
             random_state=clone(self.random_state, safe=False),
             **shared,
         )
+        share_input(self, twin)
+        return twin
 
     def _splits(self, data: Data, y: Any, groups: dict[str, Any]) -> list[Split]:
         """Return the folds; an integer shuffles, and keeps classes in balance and groups whole."""
@@ -193,7 +196,8 @@ class FasTRSelection(TensorInputMixin, BaseEstimator):
             fitted = time.perf_counter()
             scores.append(scoring.scores(fits[-1], splits))
             times.append((fitted - began, time.perf_counter() - fitted))
-            self._tell(f"{terms} term(s): {len(fits[-1].models)} models in {times[-1][0]:.1f} s")
+            note = f"{terms} term(s): {len(fits[-1].models)} models in {times[-1][0]:.1f} s"
+            tell("numbers of terms", len(fits), len(n_terms), note)
         points = [(n, r, t) for n in n_terms for r in ridges for t in thresholds]
         all_scores = np.concatenate(scores, axis=1)
         usable = usable_scores(all_scores)
@@ -206,7 +210,7 @@ class FasTRSelection(TensorInputMixin, BaseEstimator):
             chance = 0.5 if self._is_classifier() else 0.0
             _warn_of_blind_folds(fits[best // each], usable[:, best] - chance)
         chosen = [fits[i // each].take(slice(i % each, None, each)) for i in indices]
-        self._keep_decisions(chosen, splits)
+        self.held_out_ = held_out(chosen, splits, scoring.targets)
         shape = (len(n_terms), len(ridges), len(thresholds), len(splits))
         self.scores_path_ = all_scores.T.reshape(shape)
         self.cv_results_ = cv_results(points, all_scores, times)
@@ -220,17 +224,17 @@ class FasTRSelection(TensorInputMixin, BaseEstimator):
             return [choose(points, scores, losses, one_standard_error=simplest)]
         return leading(scores, losses)
 
-    def _choose_by_evidence(
-        self, X: Any, y: Any, fit_params: dict[str, Any], ridges: list[float], n_terms: list[int]
-    ) -> None:
+    def _choose_by_evidence(self, data: Data, ridges: list[float], n_terms: list[int]) -> None:
         """Fit all data once for each number of terms; the evidence chooses the support."""
         ridge = min(ridges)
         models, times = [], []
         for terms in n_terms:
             began = time.perf_counter()
             twin = self._twin(0.0, ridge, terms, refit_support="evidence")
-            models.append(twin.fit(X, y, **fit_params))
+            twin._fit_data(data)
+            models.append(twin)
             times.append((time.perf_counter() - began, 0.0))
+            tell("numbers of terms", len(models), len(n_terms))
         points = [(terms, ridge, 0.0) for terms in n_terms]
         scores = -np.array([[model.evidence_ for model in models]])
         best = int(np.argmax(scores[0]))
@@ -244,14 +248,7 @@ class FasTRSelection(TensorInputMixin, BaseEstimator):
         self.best_score_, self.best_index_ = score, indices[0]
         self.averaged_ = np.array(indices)
         self.best_params_ = self.cv_results_["params"][indices[0]]
-        self._tell(f"chosen: {self.best_params_}, score {score:.4g}")
-
-    def _keep_decisions(self, chosen: list[FoldFits], splits: list[Split]) -> None:
-        """Let a classifier keep the held-out decisions of the chosen points."""
-
-    def _tell(self, message: str) -> None:
-        if self.verbose:
-            print(f"[FasTR] {message}", flush=True)  # noqa: T201
+        tell("choice", 1, 1, f"chosen: {self.best_params_}, score {score:.4g}")
 
     def _scoring(self, data: Data, X: Any, y: Any) -> Scoring:
         """Return how models are scored."""
@@ -341,10 +338,8 @@ def _warn_of_blind_folds(fits: FoldFits, gains: Array) -> None:
     n_free = int(problem.degrees_of_freedom(fits.models.n_terms).max())
     error = gains.std(ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else 0.0
     if n_samples <= n_free and gains.mean() <= error:
-        warnings.warn(
+        warn(
             f"No model predicts held-out samples better than chance: folds train on {n_samples} "
             f"samples, which {n_free} free parameters can fit whatever they are. Use more samples, "
-            'or, if there is little noise, criterion="evidence", which holds none out.',
-            UserWarning,
-            stacklevel=6,
+            'or, if there is little noise, criterion="evidence", which holds none out.'
         )

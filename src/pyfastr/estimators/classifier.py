@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import assert_all_finite, compute_sample_weight
 from sklearn.utils._param_validation import StrOptions
@@ -22,6 +22,9 @@ from sklearn.utils.validation import (
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase
 from pyfastr.estimators.validation import check_tensor
+from pyfastr.estimators.watching import fit_method
+from pyfastr.solver.models import Models
+from pyfastr.solver.solve import Fit
 
 Array = NDArray[Any]
 
@@ -214,7 +217,7 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_method
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None
     ) -> "FasTRClassifier":
@@ -238,6 +241,7 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
         check_loss(self)
         X, labels, weights = self._checked(X, y, sample_weight)
         data = Data.check(
+            self,
             X,
             labels,
             weights,
@@ -245,10 +249,15 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
             fit_intercept=self.fit_intercept,
             logistic=self.loss == "logistic",
         )
-        solution = self._fit_data(data)
-        decision = data.predictions(solution.models, solution.fitted)[0]
-        self.calibration_ = calibrate(self.loss, decision, labels, weights)
+        self._fit_data(data)
         return self
+
+    def _fit_data(self, data: Data, known: Models | None = None) -> Fit:
+        """Solve, and calibrate the decisions on the training samples."""
+        solution = super()._fit_data(data, known)
+        decision = data.predictions(solution.models, solution.fitted)[0]
+        self.calibration_ = calibrate(self.loss, decision, data.y, data.weights)
+        return solution
 
     def decision_function(self, X: Any, covariates: Any = None) -> Array:
         """Return the decision values, above 0 for `classes_[1]`.

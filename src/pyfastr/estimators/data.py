@@ -1,5 +1,6 @@
 """What a fit is given, checked: samples, responses, weights, intercept and covariates."""
 
+import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
+from pyfastr.estimators.labels import record_covariates
 from pyfastr.estimators.validation import check_covariates
 from pyfastr.solver.logistic import profiled_offset
 from pyfastr.solver.models import Models
@@ -45,6 +47,7 @@ class Data:
     @classmethod
     def check(
         cls,
+        estimator: Any,
         X: Array,
         y: Array,
         sample_weight: Any,
@@ -53,16 +56,36 @@ class Data:
         fit_intercept: bool,
         logistic: bool = False,
     ) -> "Data":
-        """Check weights and covariates of samples and responses that are checked already."""
+        """Check weights and covariates of samples and responses that are checked already.
+
+        The estimator is given names of covariates, the number of samples and their fingerprint.
+        """
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
             _check_enough_weight(weights)
         source = as_source(X)
         Z = check_covariates(covariates, len(y))
-        return cls(
+        data = cls(
             source, largest_entry(source), y.astype(float), weights, Z, fit_intercept, logistic
         )
+        record_covariates(estimator, covariates)
+        estimator.n_samples_in_, estimator.fingerprint_ = len(y), data.fingerprint()
+        return data
+
+    def fingerprint(self) -> str:
+        """Return a digest by which data are known again, without another pass over X.
+
+        It is of the shape and type of X, its largest entry, its first and last sample, the
+        responses, weights and covariates.
+        """
+        n_samples = self.source.shape[0]
+        ends = [self.source.read(slice(i, i + 1)) for i in (0, n_samples - 1)]
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(f"{self.source.shape} {self.source.dtype} {self.x_scale!r}".encode())
+        for part in (*ends, self.y, self.weights, self.covariates):
+            digest.update(b"-" if part is None else np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
 
     def tasks(self, *, y: Array | None = None, weights: Array | None = None) -> "Data":
         """Return the same samples with a row of responses, or of further weights, for each task."""

@@ -1,6 +1,5 @@
 """What regressor and classifier share: from checked data to fitted attributes."""
 
-import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal
@@ -14,15 +13,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.estimators.coefficient import LazyCoefficient
 from pyfastr.estimators.data import Data
+from pyfastr.estimators.labels import check_covariate_names
+from pyfastr.estimators.outlets import OutletMixin
 from pyfastr.estimators.validation import (
     LinearTensorMixin,
     as_generator,
     check_covariates,
     check_init,
 )
+from pyfastr.estimators.warning import warn
+from pyfastr.estimators.watching import CallbackSupportMixin
 from pyfastr.solver.models import Models
 from pyfastr.solver.problem import Problem
-from pyfastr.solver.rounds import Starts
 from pyfastr.solver.solve import Fit, Settings, solve
 
 Array = NDArray[Any]
@@ -69,7 +71,7 @@ def theory_threshold(n_samples: int, shape: tuple[int, ...]) -> float:
     return float(min(THEORY_CONSTANT * order, LARGEST_THRESHOLD))
 
 
-class FasTRBase(LinearTensorMixin, BaseEstimator):
+class FasTRBase(CallbackSupportMixin, OutletMixin, LinearTensorMixin, BaseEstimator):
     """Parameters, the fit of checked data, and the attributes that it leaves."""
 
     threshold: float | Literal["theory"]
@@ -84,14 +86,12 @@ class FasTRBase(LinearTensorMixin, BaseEstimator):
     refit_support: bool | Literal["evidence"]
     random_state: Any
     verbose: int
-    # Solutions that a choice of the model found in its folds; set for its final fit only.
-    _known: Models | None = None
 
-    def _fit_data(self, data: Data) -> Fit:
-        """Solve, and set the fitted attributes."""
+    def _fit_data(self, data: Data, known: Models | None = None) -> Fit:
+        """Solve, beginning from solutions of folds if there are any, and set the attributes."""
         problem = data.problem
-        settings = self._settings(data.source.shape)
-        solution = solve(problem, settings, as_generator(self.random_state), self._report)
+        settings = self._settings(data.source.shape, known)
+        solution = solve(problem, settings, as_generator(self.random_state))
         self._set_factors(data, solution.models)
         self._set_nuisance(data, data.nuisance_coefficients(solution.models, solution.fitted)[0])
         self._set_history(problem, solution)
@@ -104,6 +104,7 @@ class FasTRBase(LinearTensorMixin, BaseEstimator):
         prediction = self._linear_prediction(X)
         own: Array | None = getattr(self, "covariate_coef_", None)
         expected = 0 if own is None else len(own)
+        check_covariate_names(self, covariates)
         Z = check_covariates(covariates, len(prediction), expected=expected)
         return prediction if Z is None else prediction + (Z @ own).astype(prediction.dtype)
 
@@ -111,7 +112,7 @@ class FasTRBase(LinearTensorMixin, BaseEstimator):
     def coef_(self) -> Array:  # type: ignore[override]
         return self._coefficient()
 
-    def _settings(self, x_shape: tuple[int, ...]) -> Settings:
+    def _settings(self, x_shape: tuple[int, ...], known: Models | None = None) -> Settings:
         """Translate the parameters for the solver."""
         n_samples, *rest = x_shape
         shape = tuple(rest)
@@ -137,20 +138,8 @@ class FasTRBase(LinearTensorMixin, BaseEstimator):
             max_iter=int(self.max_iter),
             tol=float(self.tol),
             refit_support=self.refit_support,
-            known=self._known if self.n_init == "auto" else None,
+            known=known if self.n_init == "auto" else None,
         )
-
-    def _report(self, starts: Starts) -> None:
-        """Tell a person who watches how the search goes."""
-        if self.verbose:
-            print(  # noqa: T201
-                f"[FasTR] round {starts.n_rounds}: {starts.n_starts} starts so far, "
-                f"{starts.n_hits} of {starts.n_polished} polished reached the best solution, "
-                f"the next best leaves "
-                f"{starts.gap:.3g} x its squared residuals"
-                f"{': sure' if starts.sure else ''}",
-                flush=True,
-            )
 
     def _set_factors(self, data: Data, models: Models) -> None:
         """Read factors and scales off one model, in the user's units and type."""
@@ -201,22 +190,21 @@ class FasTRBase(LinearTensorMixin, BaseEstimator):
     def _warn(self, problem: Problem, solution: Fit) -> None:
         """Say what a person should not miss."""
         if not solution.models.scales.any():
-            warn_of_zero(problem, stacklevel=6)
+            warn_of_zero(problem)
         elif not self.converged_:
-            warnings.warn(
+            warn(
                 f"The sweeps did not converge: W still changed by {self.history_['change'][-1]:.2g}"
                 f" of its size in sweep {self.n_iter_}. Raise `max_iter` or `tol`, or raise "
                 "`ridge`.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
 
 
-def warn_of_zero(problem: Problem, stacklevel: int) -> None:
+def warn_of_zero(problem: Problem) -> None:
     """Say why a coefficient is zero."""
     reason = (
         "X does not vary, or the threshold emptied a mode. Check X, or lower `threshold`."
         if problem.response.any()
         else "y is constant, or intercept and covariates explain all of it. Check y."
     )
-    warnings.warn(f"The coefficient is zero: {reason}", ConvergenceWarning, stacklevel=stacklevel)
+    warn(f"The coefficient is zero: {reason}", ConvergenceWarning)

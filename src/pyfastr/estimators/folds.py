@@ -1,7 +1,6 @@
 """Fits of every fold and grid point in one batch, and their scores on held-out samples."""
 
 import inspect
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,11 +12,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _check_feature_names
 
 from pyfastr.estimators.classifier import calibrate
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import FasTRBase
+from pyfastr.estimators.validation import share_input
+from pyfastr.estimators.warning import warn
 from pyfastr.solver.models import Models
 from pyfastr.solver.solve import GRID_BUDGET, GridFits, Settings, solve_grid
 
@@ -58,6 +58,36 @@ class FoldFits:
             nuisance=self.nuisance[which],
             starts=self.starts.take(which),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """What folds predicted for samples that they did not train on.
+
+    Attributes
+    ----------
+    samples, folds : ndarray of int of shape (n_held_out,)
+        Number of the sample, and of the fold that held it out.
+    target : ndarray of shape (n_held_out,)
+        Its response; of classes 0 or 1, their place in `classes_`.
+    prediction : ndarray of shape (n_held_out,)
+        Predicted response, or decision value.
+    """
+
+    samples: Array
+    folds: Array
+    target: Array
+    prediction: Array
+
+
+def held_out(points: Sequence[FoldFits], splits: Sequence[Split], targets: Array) -> HeldOut:
+    """Return the held-out predictions of a point of the grid, or the mean of several points'."""
+    tests = [test for _, test in splits]
+    samples = np.concatenate(tests)
+    means = np.mean([fits.predictions for fits in points], axis=0)
+    predictions = [own[test] for own, test in zip(means, tests, strict=True)]
+    folds = np.repeat(np.arange(len(tests)), [len(test) for test in tests])
+    return HeldOut(samples, folds, targets[samples], np.concatenate(predictions))
 
 
 def mean_of(points: Sequence[FoldFits]) -> FoldFits:
@@ -192,7 +222,8 @@ class Scoring:
     classes : ndarray of shape (2,) or None
     loss : str
     twin : estimator
-        Not fitted; scorers of the user's own are given copies that are.
+        Not fitted, but it knows the input of fits; scorers of the user's own are given copies
+        that are fitted.
     """
 
     scorer: Callable[..., float] | None
@@ -210,6 +241,11 @@ class Scoring:
         return np.stack(
             [self._fold(fits, part, *split) for part, split in zip(rows, splits, strict=True)]
         )
+
+    @property
+    def targets(self) -> Array:
+        """The response, or the numbers of classes."""
+        return self.data.y if self.classes is None else (self.data.y > 0).astype(int)
 
     @property
     def is_r2(self) -> bool:
@@ -265,14 +301,12 @@ class Scoring:
     def fitted(self, fits: FoldFits, which: int, train: Array) -> FasTRBase:
         """Make a fitted estimator of one model."""
         twin: Any = clone(self.twin)
+        share_input(self.twin, twin)
         twin._set_factors(fits.data, fits.models.take(slice(which, which + 1)))
         twin._set_nuisance(fits.data, fits.nuisance[which])
-        twin.tensor_shape_in_ = self.data.source.shape[1:]
-        twin.n_features_in_ = twin.tensor_shape_in_[0]
-        _check_feature_names(twin, self.X, reset=True)
         if self.classes is not None:
             known: Any = self._known(fits.predictions[which], train)
-            twin.classes_, twin.calibration_ = self.classes, known.calibration()
+            twin.calibration_ = known.calibration()
         return twin
 
     def _weight_option(self, test: Array) -> dict[str, Array]:
@@ -287,10 +321,7 @@ class Scoring:
 def r2_scores(y: Array, predictions: Array, weights: Array | None) -> Array:
     """R² of every row of predictions, as `sklearn.metrics.r2_score` has it."""
     if len(y) < 2:
-        warnings.warn(
-            "R² is not defined for folds of one held-out sample; pass another `scoring`.",
-            stacklevel=2,
-        )
+        warn("R² is not defined for folds of one held-out sample; pass another `scoring`.")
         return np.full(len(predictions), np.nan)
     g = np.ones(len(y)) if weights is None else weights
     if not g.any():
@@ -307,11 +338,10 @@ def auc_scores(labels: Array, decisions: Array, weights: Array | None) -> Array:
     g = np.ones(len(labels)) if weights is None else weights
     positive, negative = (np.where(side, g, 0.0) for side in (labels > 0, labels < 0))
     if not (positive.any() and negative.any()):
-        warnings.warn(
+        warn(
             "The ROC curve of held-out samples of one class is not defined; use fewer or "
             "stratified folds.",
             UndefinedMetricWarning,
-            stacklevel=2,
         )
         return np.full(len(decisions), np.nan)
     won = [positive @ _share_below(row, negative) for row in decisions]

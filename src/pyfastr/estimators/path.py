@@ -1,6 +1,5 @@
 """The coefficients along thresholds, all from one solution."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -14,6 +13,7 @@ from pyfastr.estimators.coefficient import LazyCoefficient
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.regressor import FasTRRegressor
 from pyfastr.estimators.validation import as_generator, check_tensor_and_response
+from pyfastr.estimators.warning import warn
 from pyfastr.solver.models import Models
 from pyfastr.solver.rounds import BUDGET
 from pyfastr.solver.solve import GridFits, solve_grid
@@ -156,7 +156,7 @@ def fastr_path(
     estimator._validate_params()
     _check_no_evidence(refit_support)
     X, y = check_tensor_and_response(estimator, X, y)
-    data = Data.check(X, y, sample_weight, covariates, fit_intercept=fit_intercept)
+    data = Data.check(estimator, X, y, sample_weight, covariates, fit_intercept=fit_intercept)
     # All points begin at one solution: a path is to be followed from one threshold to the next.
     settings = replace(estimator._settings(data.source.shape), sparse_starts=False)
     rng = as_generator(random_state)
@@ -218,9 +218,8 @@ def _warn_of_unconverged(thresholds: Array, fits: GridFits) -> None:
     """Say which points of the path to distrust."""
     moving = thresholds[~fits.converged]
     if len(moving):
-        warnings.warn(
+        warn(
             f"The sweeps did not converge at {len(moving)} of {len(thresholds)} thresholds, the "
             f"smallest {moving.min():.3g}. Raise `max_iter`, `tol` or `ridge`.",
             ConvergenceWarning,
-            stacklevel=3,
         )

@@ -1,11 +1,12 @@
 """Which point of a grid is chosen by the scores of folds, and the table of all scores."""
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
+
+from pyfastr.estimators.warning import warn
 
 Array = NDArray[Any]
 # Number of terms, ridge and threshold.
@@ -25,11 +26,9 @@ def usable_scores(scores: Array) -> Array:
     """Leave out folds in which no model has a score, such as the ROC curve of one class."""
     scored = np.isfinite(scores).any(axis=1)
     if not scored.all() and scored.any():
-        warnings.warn(
+        warn(
             f"Folds {np.flatnonzero(~scored).tolist()} have no finite score and are left out of "
-            "the choice. Use fewer or stratified folds.",
-            UserWarning,
-            stacklevel=6,
+            "the choice. Use fewer or stratified folds."
         )
     return scores[scored] if scored.any() else scores
 
@@ -77,9 +76,7 @@ def _check_finite(mean: Array) -> Array:
             "fewer folds, so that each holds out samples that can be scored."
         )
     if not finite.all():
-        warnings.warn(
-            f"One or more of the test scores are non-finite: {mean}", UserWarning, stacklevel=8
-        )
+        warn(f"One or more of the test scores are non-finite: {mean}")
     return finite
 
 

@@ -5,12 +5,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin, _fit_context
+from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase
 from pyfastr.estimators.validation import check_tensor_and_response
+from pyfastr.estimators.watching import fit_method
 
 Array = NDArray[Any]
 
@@ -73,7 +74,9 @@ class FasTRRegressor(RegressorMixin, FasTRBase):
     random_state : int, RandomState or None, default=None
         Seed of the starts; an int gives the same result each time.
     verbose : int, default=0
-        Above 0, a line is printed after every round of starts.
+        1 draws a progress bar where a person watches: in a terminal or a notebook, if rich is
+        installed. 2 prints lines instead, wherever they go. Callbacks of scikit-learn 1.9 and newer
+        (`set_callbacks`) hear of every step, too.
 
     Attributes
     ----------
@@ -160,7 +163,7 @@ class FasTRRegressor(RegressorMixin, FasTRBase):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_method
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None
     ) -> "FasTRRegressor":
@@ -183,7 +186,7 @@ class FasTRRegressor(RegressorMixin, FasTRBase):
         """
         X, y = check_tensor_and_response(self, X, y)
         self._fit_data(
-            Data.check(X, y, sample_weight, covariates, fit_intercept=self.fit_intercept)
+            Data.check(self, X, y, sample_weight, covariates, fit_intercept=self.fit_intercept)
         )
         return self
 

@@ -11,13 +11,14 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from pyfastr.estimators.outlets import SavedMixin
 from pyfastr.estimators.validation import check_tensor, finite_blocks
 from pyfastr.sources import Source, as_source
 
 Array = NDArray[Any]
 
 
-class TensorScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class TensorScaler(SavedMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""Centre and scale tensors: per element, per slice of some modes, or as a whole.
 
     .. math:: z = (x - \mu) / \sigma

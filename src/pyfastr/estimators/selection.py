@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin, _fit_context
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.estimators.choice import CV_CONSTRAINTS, FasTRSelection
@@ -18,9 +18,10 @@ from pyfastr.estimators.classifier import (
 )
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import FasTRBase
-from pyfastr.estimators.folds import FoldFits, Split
+from pyfastr.estimators.folds import Split
 from pyfastr.estimators.regressor import FasTRRegressor
 from pyfastr.estimators.validation import check_tensor_and_response
+from pyfastr.estimators.watching import fit_method
 
 Array = NDArray[Any]
 
@@ -85,6 +86,9 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
     cv_results_ : dict of arrays
         With the keys of scikit-learn's GridSearchCV. Times are shares of the whole batch's.
     scores_path_ : ndarray of shape (n_terms, n_ridges, n_thresholds, n_folds)
+    held_out_ : HeldOut
+        Predictions of the choice for `samples` that each of `folds` held out, beside their
+        `target`; those of a mean are averaged over its points. Not there by evidence.
     coef_, factors_, scales_, intercept_, n_iter_, converged_, history_, starts_
         Of the best estimator; the last four only of a refit.
     tensor_shape_in_ : tuple of int
@@ -142,7 +146,7 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_method
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None, **params: Any
     ) -> "FasTRRegressorCV":
@@ -168,10 +172,9 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
         """
         tensor, response = check_tensor_and_response(self, X, y)
         data = Data.check(
-            tensor, response, sample_weight, covariates, fit_intercept=self.fit_intercept
+            self, tensor, response, sample_weight, covariates, fit_intercept=self.fit_intercept
         )
-        fit_params = {"sample_weight": sample_weight, "covariates": covariates}
-        self._select(data, X, response, fit_params, self._routed(params))
+        self._select(data, X, response, self._routed(params))
         return self
 
     def predict(self, X: Any, covariates: Any = None) -> Array:
@@ -236,8 +239,9 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
     best_estimator_ : FasTRClassifier
     threshold_, ridge_, n_terms_, averaged_, best_params_, best_index_, best_score_
         As in :class:`FasTRRegressorCV`.
-    cv_results_, scores_path_
-        As in :class:`FasTRRegressorCV`.
+    cv_results_, scores_path_, held_out_
+        As in :class:`FasTRRegressorCV`; of `held_out_`, `prediction` are decision values and
+        `target` the numbers of classes.
     coef_, factors_, scales_, intercept_, n_iter_, converged_, history_, starts_
         Of the best estimator; the last four only of a refit.
     tensor_shape_in_ : tuple of int
@@ -302,7 +306,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_method
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None, **params: Any
     ) -> "FasTRClassifierCV":
@@ -328,6 +332,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         tensor, labels, weights = self._checked(X, y, sample_weight)
         logistic = self.loss == "logistic"
         data = Data.check(
+            self,
             tensor,
             labels,
             weights,
@@ -335,9 +340,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
             fit_intercept=self.fit_intercept,
             logistic=logistic,
         )
-        fit_params = {"sample_weight": sample_weight, "covariates": covariates}
-        self._held_out: tuple[Array, Array] | None = None
-        self._select(data, X, np.asarray(y).reshape(-1), fit_params, self._routed(params))
+        self._select(data, X, np.asarray(y).reshape(-1), self._routed(params))
         self._calibrate_on_held_out(data)
         return self
 
@@ -370,18 +373,12 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
                 )
         return splits
 
-    def _keep_decisions(self, chosen: list[FoldFits], splits: list[Split]) -> None:
-        held_out = [test for _, test in splits]
-        means = np.mean([fits.predictions for fits in chosen], axis=0)
-        decisions = [own[test] for own, test in zip(means, held_out, strict=True)]
-        self._held_out = np.concatenate(decisions), np.concatenate(held_out)
-
     def _calibrate_on_held_out(self, data: Data) -> None:
         """Give the best estimator probabilities that held-out samples bear out."""
         best = self.best_estimator_
-        if self._held_out is not None:
-            decision, test = self._held_out
+        if self.criterion == "cv":
+            test = self.held_out_.samples
             weights = None if data.weights is None else data.weights[test]
+            decision = self.held_out_.prediction
             best.calibration_ = calibrate(self.loss, decision, data.y[test], weights)
-        del self._held_out
         self.calibration_ = best.calibration_

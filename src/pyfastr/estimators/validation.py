@@ -14,11 +14,17 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from pyfastr.estimators.labels import check_modes, record_modes
 from pyfastr.sources import Source, as_source, largest_entry
 
 Array = NDArray[Any]
 
 _REAL_KINDS = "biuf"
+# What a fit records of its input, before anything is solved.
+INPUT_ATTRIBUTES = (
+    *("tensor_shape_in_", "n_features_in_", "feature_names_in_", "n_samples_in_", "fingerprint_"),
+    *("mode_names_in_", "mode_coords_in_", "covariate_names_in_", "classes_"),
+)
 
 
 def check_tensor(
@@ -54,12 +60,21 @@ def check_tensor(
     """
     tensor = _as_real_array(estimator, X, min_samples)
     if not reset:
+        check_modes(estimator, X)
         _check_sample_shape(estimator, tensor.shape[1:])
     if feature_names:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
     if reset:
         estimator.tensor_shape_in_ = tensor.shape[1:]
+        record_modes(estimator, X)
     return tensor
+
+
+def share_input(estimator: Any, other: Any) -> None:
+    """Give another estimator what a fit has recorded of its input."""
+    for name in INPUT_ATTRIBUTES:
+        if hasattr(estimator, name):
+            setattr(other, name, getattr(estimator, name))
 
 
 def check_tensor_and_response(

@@ -63,6 +63,7 @@ def checked_data(
         tensor, response = check_tensor_and_response(estimator, X, y)
         weights = sample_weight
     return Data.check(
+        estimator,
         tensor,
         response,
         weights,

@@ -17,7 +17,7 @@ from pyfastr.estimators.classifier import FasTRClassifier
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.folds import FoldFits, Scoring, Split, fit_tasks, training_weights
 from pyfastr.estimators.selection import FasTRClassifierCV, FasTRRegressorCV
-from pyfastr.estimators.validation import as_generator
+from pyfastr.estimators.validation import as_generator, share_input
 from pyfastr.inference._tasks import BATCH, batches, check_count, checked_data, checked_estimator
 from pyfastr.solver.solve import Settings
 
@@ -273,8 +273,7 @@ def _as_selection(estimator: Any, data: Data) -> Any:
         settings.n_terms,
         **{name: getattr(estimator, name) for name in names},
     )
-    if classify:
-        selection.classes_ = estimator.classes_
+    share_input(estimator, selection)
     return selection
 
 

@@ -1,0 +1,193 @@
+"""How a fit shows its progress: a bar, lines, or the callbacks of scikit-learn."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import wraps
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from sklearn.base import _fit_context
+
+from pyfastr.solver.progress import Event, Watcher, is_watched, watched_by
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # before scikit-learn 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stand in where scikit-learn has no callbacks."""
+
+    def with_callbacks(method: Any) -> Any:
+        """Return the method as it is."""
+        return method
+
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+__all__ = ["Bars", "CallbackSupportMixin", "fit_method", "showing"]
+
+# The least `verbose` for a bar where a person watches, and for lines wherever they go.
+BAR, LINES = 1, 2
+
+
+def fit_method(fit: Fit) -> Fit:
+    """Let a `fit` check its parameters and show its progress."""
+
+    @wraps(fit)
+    def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with _following(self):
+            return fit(self, *args, **kwargs)
+
+    checked: Any = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(watched))
+    return checked
+
+
+@contextmanager
+def showing(verbose: int) -> Iterator[None]:
+    """Show the progress of the block as `verbose` asks, unless somebody watches already.
+
+    Parameters
+    ----------
+    verbose : int
+        0 shows nothing. From 1 on a bar is drawn where a person watches: in a terminal or a
+        notebook. From 2 on lines are printed instead, wherever they go.
+    """
+    with ExitStack() as stack:
+        if not is_watched():
+            watcher = stack.enter_context(_display(verbose))
+            if watcher is not None:
+                stack.enter_context(watched_by(watcher))
+        yield
+
+
+@contextmanager
+def _following(estimator: Any) -> Iterator[None]:
+    """Show the progress of a fit, and pass it on to callbacks of scikit-learn."""
+    with showing(int(estimator.verbose)), ExitStack() as stack:
+        if getattr(estimator, "_skl_callbacks", None):
+            callbacks = stack.enter_context(_CallbackWatcher(estimator))
+            stack.enter_context(watched_by(callbacks))
+        yield
+
+
+def _display(verbose: int) -> Any:
+    """Return a context whose value hears of events, or is None."""
+    if verbose >= LINES:
+        return nullcontext(_print_note)
+    console = _console() if verbose >= BAR else None
+    return nullcontext(None) if console is None else Bars(console)
+
+
+def _console() -> Any:
+    """Return rich's console if a person sees it; without rich there is no bar."""
+    try:
+        from rich.console import Console
+    except ImportError:
+        return None
+    console = Console(file=sys.stderr)
+    return console if console.is_terminal or console.is_jupyter else None
+
+
+def _print_note(event: Event) -> None:
+    """Print what is worth a line."""
+    if event.note:
+        print(f"[FasTR] {event.note}", flush=True)  # noqa: T201
+
+
+class Bars:
+    """Bars of rich: one for each stage that is under way.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+    """
+
+    def __init__(self, console: Any) -> None:
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("rest at most"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}", style="dim"),
+            console=console,
+            transient=True,
+        )
+        self._tasks: dict[str, Any] = {}
+        self._done: dict[str, int] = {}
+
+    def __enter__(self) -> Watcher:
+        self._progress.start()
+        return self.show
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def show(self, event: Event) -> None:
+        """Move the bar of the event's stage; a stage that begins again has a new one."""
+        if event.done <= self._done.get(event.stage, event.done):
+            self._begin(event)
+        self._done[event.stage] = event.done
+        note: dict[str, Any] = {"note": event.note} if event.note else {}
+        self._progress.update(self._tasks[event.stage], completed=event.done, **note)
+
+    def _begin(self, event: Event) -> None:
+        if event.stage in self._tasks:
+            self._progress.remove_task(self._tasks[event.stage])
+        self._tasks[event.stage] = self._progress.add_task(
+            event.stage, total=event.total, note=event.note
+        )
+
+
+class _CallbackWatcher:
+    """Turns events into tasks of scikit-learn's callbacks: a stage, and a task for each step."""
+
+    def __init__(self, estimator: Any) -> None:
+        self._estimator = estimator
+        self._root: Any = None
+        self._stage: Any = None
+        self._done = 0
+
+    def __enter__(self) -> Self:
+        self._root = self._estimator._init_callback_context(max_subtasks=None)
+        self._root.call_on_fit_task_begin(estimator=self._estimator)
+        return self
+
+    def __call__(self, event: Event) -> None:
+        if self._stage is None or self._stage.task_name != event.stage or event.done <= self._done:
+            self._end_stage()
+            self._stage = self._root.subcontext(task_name=event.stage, max_subtasks=event.total)
+            self._stage.call_on_fit_task_begin(estimator=self._estimator)
+        self._done = event.done
+        step = self._stage.subcontext(task_name="step")
+        step.call_on_fit_task_begin(estimator=self._estimator)
+        step.call_on_fit_task_end(estimator=self._estimator)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self._end_stage()
+            self._root.call_on_fit_task_end(estimator=self._estimator)
+
+    def _end_stage(self) -> None:
+        if self._stage is not None:
+            self._stage.call_on_fit_task_end(estimator=self._estimator)
