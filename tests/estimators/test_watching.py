@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from pyfastr import FasTRClassifier, FasTRRegressor, FasTRRegressorCV
 from pyfastr.datasets import make_tensor_regression
-from pyfastr.estimators.watching import Bars, showing
+from pyfastr.estimators.watching import Bar, showing
 from pyfastr.solver.progress import Event, tell, watched_by
 
 
@@ -30,20 +30,22 @@ def test_nothing_is_printed_where_nobody_watches(data, verbose, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_terminal_has_a_bar_for_each_stage_and_is_left_clean():
+def test_a_terminal_has_a_bar_and_notes_and_is_left_without_the_bar():
     console = pytest.importorskip("rich.console").Console(
         file=io.StringIO(), force_terminal=True, width=100
     )
-    with Bars(console) as show:
+    with Bar(console) as show:
         show(Event("starts", 8, 64, "round 1: 8 starts"))
         show(Event("sweeps", 1, 15))
         show(Event("sweeps", 2, 15))
         show(Event("sweeps", 1, 30))
         drawn = console.file.getvalue()
-    assert "starts" in drawn
-    assert "8/64" in drawn
-    assert "round 1" in drawn
-    assert console.file.getvalue().endswith("\x1b[2K")
+    assert "/64" in drawn
+    assert "0/30" in drawn
+    assert "round 1: 8 starts\n" in drawn
+    left = console.file.getvalue().rpartition("\x1b[2K")
+    assert left[1]
+    assert not left[2].strip()
 
 
 def test_a_watcher_that_is_there_already_is_not_joined_by_another(capsys):

@@ -24,7 +24,7 @@ except ImportError:  # before scikit-learn 1.9
 
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
-__all__ = ["Bars", "CallbackSupportMixin", "fit_method", "showing"]
+__all__ = ["Bar", "CallbackSupportMixin", "fit_method", "showing"]
 
 # The least `verbose` for a bar where a person watches, and for lines wherever they go.
 BAR, LINES = 1, 2
@@ -75,7 +75,7 @@ def _display(verbose: int) -> Any:
     if verbose >= LINES:
         return nullcontext(_print_note)
     console = _console() if verbose >= BAR else None
-    return nullcontext(None) if console is None else Bars(console)
+    return nullcontext(None) if console is None else Bar(console)
 
 
 def _console() -> Any:
@@ -94,8 +94,8 @@ def _print_note(event: Event) -> None:
         print(f"[FasTR] {event.note}", flush=True)  # noqa: T201
 
 
-class Bars:
-    """Bars of rich: one for each stage that is under way.
+class Bar:
+    """A bar of rich for the stage that is under way, with the time that the whole takes.
 
     Parameters
     ----------
@@ -107,24 +107,27 @@ class Bars:
             BarColumn,
             MofNCompleteColumn,
             Progress,
+            SpinnerColumn,
             TextColumn,
             TimeElapsedColumn,
             TimeRemainingColumn,
         )
 
-        self._progress = Progress(
+        options = {"console": console, "transient": True}
+        columns = (
+            SpinnerColumn(),
             TextColumn("{task.description}"),
-            BarColumn(),
+            BarColumn(bar_width=20),
             MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("rest at most"),
+            TextColumn("at most"),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}", style="dim"),
-            console=console,
-            transient=True,
+            TextColumn("left of this stage;"),
+            TimeElapsedColumn(),
+            TextColumn("in all"),
         )
-        self._tasks: dict[str, Any] = {}
-        self._done: dict[str, int] = {}
+        self._progress = Progress(*columns, **options)
+        self._task = self._progress.add_task("starting", total=None)
+        self._last = Event("", 0, 0)
 
     def __enter__(self) -> Watcher:
         self._progress.start()
@@ -139,19 +142,20 @@ class Bars:
         self._progress.stop()
 
     def show(self, event: Event) -> None:
-        """Move the bar of the event's stage; a stage that begins again has a new one."""
-        if event.done <= self._done.get(event.stage, event.done):
+        """Move the bar, or begin it anew for another stage; notes stand above it."""
+        if event.note:
+            self._progress.console.print(event.note, style="dim", highlight=False, markup=False)
+        if event.stage != self._last.stage or event.done <= self._last.done:
             self._begin(event)
-        self._done[event.stage] = event.done
-        note: dict[str, Any] = {"note": event.note} if event.note else {}
-        self._progress.update(self._tasks[event.stage], completed=event.done, **note)
+        self._last = event
+        self._progress.update(self._task, completed=event.done)
 
     def _begin(self, event: Event) -> None:
-        if event.stage in self._tasks:
-            self._progress.remove_task(self._tasks[event.stage])
-        self._tasks[event.stage] = self._progress.add_task(
-            event.stage, total=event.total, note=event.note
-        )
+        """Count a new stage from its start; the clock of the whole goes on."""
+        task = self._progress.tasks[0]
+        began = task.start_time
+        self._progress.reset(self._task, total=event.total, description=event.stage)
+        task.start_time = began
 
 
 class _CallbackWatcher:
