@@ -1,0 +1,102 @@
+"""The document in the header of a model file: what it holds, in words and numbers."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+import pyfastr
+from pyfastr.persistence import strict_json
+from pyfastr.persistence.codec import TAG, Encoder
+from pyfastr.persistence.errors import RefusedError, damaged
+
+FORMAT_VERSION = 1
+FIELDS = {
+    *("format_version", "library_version", "class", "sample_shape", "n_samples"),
+    *("fingerprint", "search", "unrestored", "model"),
+}
+
+
+def write_document(model: Any, encoder: Encoder) -> str:
+    """Return the document of a model whose arrays the encoder keeps."""
+    tree = encoder.encode(model, "")
+    last = inner_model(model)
+    shape = getattr(last, "tensor_shape_in_", None)
+    document = {
+        "format_version": FORMAT_VERSION,
+        "library_version": pyfastr.__version__,
+        "class": type(model).__name__,
+        "sample_shape": None if shape is None else [int(p) for p in shape],
+        "n_samples": _plain(getattr(last, "n_samples_in_", None)),
+        "fingerprint": getattr(last, "fingerprint_", None),
+        "search": _search(last),
+        "unrestored": encoder.unrestored,
+        "model": tree,
+    }
+    return strict_json.dumps(document)
+
+
+def read_document(text: str) -> dict[str, Any]:
+    """Return the parsed document of a version that can be read."""
+    document = strict_json.loads(text)
+    version = document.get("format_version") if isinstance(document, dict) else None
+    if type(version) is not int or version < 1:
+        raise damaged("its document does not say which version of the format it is")
+    if version > FORMAT_VERSION:
+        raise RefusedError(
+            f"it was written by a newer pyfastr, {document.get('library_version')!r:.40}, in "
+            f"version {version} of the format; this is pyfastr {pyfastr.__version__}, which reads "
+            f"up to version {FORMAT_VERSION}. Upgrade: pip install --upgrade pyfastr"
+        )
+    missing = sorted(FIELDS - set(document))
+    if missing:
+        raise damaged(f"its document lacks {missing[0]!r}")
+    return dict(document)
+
+
+def inner_model(model: Any) -> Any:
+    """Return the estimator with the factors: the last step, or the one within images."""
+    if isinstance(model, Pipeline):
+        return inner_model(model.steps[-1][1])
+    return getattr(model, "estimator_", model)
+
+
+def _search(model: Any) -> dict[str, Any]:
+    """Summarise how the model was found."""
+    names = ("best_score_", "best_params_", "n_iter_", "converged_")
+    found = {n.rstrip("_"): _plain(getattr(model, n)) for n in names if hasattr(model, n)}
+    starts = getattr(model, "starts_", None)
+    if starts is not None:
+        counts = ("n_starts", "n_polished", "n_hits", "n_rounds", "gap", "sure")
+        found["starts"] = {n: _plain(getattr(starts, n)) for n in counts}
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it; what is not finite becomes text."""
+    if isinstance(value, dict):
+        return {str(name): _plain(own) for name, own in value.items()}
+    own = value.item() if isinstance(value, np.generic) else value
+    return str(own) if isinstance(own, float) and not np.isfinite(own) else own
+
+
+def readable(node: Any) -> Any:
+    """Return a piece of the document without tags, for people and other programs."""
+    if isinstance(node, list):
+        return [readable(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if TAG not in node:
+        return {name: readable(own) for name, own in node.items()}
+    return _readable_kind(node)
+
+
+def _readable_kind(node: dict[str, Any]) -> Any:
+    if node[TAG] == "pipeline":
+        return {"class": "Pipeline", "steps": readable(node.get("steps"))}
+    if node[TAG] == "estimator":
+        return {"class": node.get("class"), "parameters": readable(node.get("params"))}
+    if node[TAG] == "array":
+        return f"array {node.get('tensor')}"
+    shown = next((node[key] for key in ("value", "items") if key in node), None)
+    return f"a {node[TAG]}" if shown is None else readable(shown)

@@ -1,0 +1,257 @@
+"""What the attributes of a fitted model must be, so that whatever loads also predicts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from pyfastr.estimators.folds import HeldOut
+from pyfastr.persistence.errors import RefusedError
+from pyfastr.persistence.image_schema import NEEDED_OF_IMAGES, box_shape, check_images
+from pyfastr.persistence.registry import TWINS
+from pyfastr.solver.rounds import Starts
+
+Holds = Callable[[Any, Any], bool]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What is expected of an attribute, and whether it holds for a value and its model."""
+
+    expected: str
+    holds: Holds
+
+
+def _is_count(value: Any, least: int = 0) -> bool:
+    whole = isinstance(value, int | np.integer) and type(value) is not bool
+    return whole and bool(value >= least)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and type(value) is not bool
+
+
+def _is_finite(value: Any) -> bool:
+    return _is_number(value) and isfinite(value)
+
+
+def _is_array(value: Any, ndim: int, kinds: str = "biuf") -> bool:
+    return isinstance(value, np.ndarray) and value.ndim == ndim and value.dtype.kind in kinds
+
+
+def _is_finite_array(value: Any, ndim: int) -> bool:
+    typed = _is_array(value, ndim, "f") and value.dtype in (np.float32, np.float64)
+    return typed and bool(np.isfinite(value).all())
+
+
+def _is_shape(value: Any, model: Any) -> bool:
+    return type(value) is tuple and len(value) > 0 and all(_is_count(p, 1) for p in value)
+
+
+def _are_factors(value: Any, model: Any) -> bool:
+    """Matrices of one type and number of columns, a row for each slice of their mode."""
+    shape = getattr(model, "tensor_shape_in_", ())
+    if type(value) is not list or len(value) != len(shape):
+        return False
+    if not all(_is_finite_array(f, 2) for f in value):
+        return False
+    alike = {(f.dtype, f.shape[1]) for f in value}
+    return len(alike) == 1 and tuple(len(f) for f in value) == shape and value[0].shape[1] > 0
+
+
+def _are_scales(value: Any, model: Any) -> bool:
+    factors = getattr(model, "factors_", None)
+    if not factors or not _is_finite_array(value, 1):
+        return False
+    return factors[0].shape[1:] == value.shape and value.dtype == factors[0].dtype
+
+
+def _are_classes(value: Any, model: Any) -> bool:
+    two = _is_array(value, 1, "biufUO") and len(value) == 2
+    return two and value.tolist()[0] != value.tolist()[1]
+
+
+def _are_names(value: Any, length: int | None) -> bool:
+    named = _is_array(value, 1, "UO") and all(isinstance(n, str) for n in value.tolist())
+    return named and length in (None, len(value))
+
+
+def _are_covariate_names(value: Any, model: Any) -> bool:
+    own = getattr(model, "covariate_coef_", None)
+    return _are_names(value, None if own is None else len(own))
+
+
+def _are_mode_names(value: Any, model: Any) -> bool:
+    named = type(value) is tuple and all(isinstance(name, str) for name in value)
+    return named and len(value) == len(model.tensor_shape_in_)
+
+
+def _are_mode_coords(value: Any, model: Any) -> bool:
+    shape = model.tensor_shape_in_
+    if type(value) is not list or len(value) != len(shape):
+        return False
+    pairs = zip(value, shape, strict=True)
+    return all(c is None or (isinstance(c, np.ndarray) and c.shape == (p,)) for c, p in pairs)
+
+
+def _is_history(value: Any, model: Any) -> bool:
+    return type(value) is dict and all(
+        isinstance(name, str) and _is_array(numbers, 1) for name, numbers in value.items()
+    )
+
+
+def _are_starts(value: Any, model: Any) -> bool:
+    if not isinstance(value, Starts):
+        return False
+    counts = (value.n_starts, value.n_polished, value.n_hits, value.n_rounds)
+    numbers = _is_number(value.gap) and isinstance(value.sure, bool | np.bool_)
+    return all(map(_is_count, counts)) and numbers and _is_array(value.losses, 1, "f")
+
+
+def _are_held_out(value: Any, model: Any) -> bool:
+    if not isinstance(value, HeldOut):
+        return False
+    columns = (value.samples, value.folds, value.target, value.prediction)
+    return all(_is_array(c, 1) for c in columns) and len({len(c) for c in columns}) == 1
+
+
+def _is_statistic(value: Any, model: Any) -> bool:
+    """Whether means or scales are finite and spread over a sample."""
+    if value is None:
+        return True
+    shape = getattr(model, "tensor_shape_in_", ())
+    if not _is_finite_array(value, len(shape)):
+        return False
+    return all(own in (1, p) for own, p in zip(value.shape, shape, strict=True))
+
+
+def _is_best(value: Any, model: Any) -> bool:
+    """Whether the best estimator is of the right class and for the same samples."""
+    same_class = type(value).__name__ == TWINS.get(type(model).__name__)
+    shapes = {getattr(m, "tensor_shape_in_", None) for m in (value, model)}
+    return same_class and len(shapes) == 1
+
+
+def _is_table(value: Any, model: Any) -> bool:
+    """Whether a table of scores has a row for every point, and names the points."""
+    if type(value) is not dict or type(value.get("params")) is not list:
+        return False
+    n_points = len(value["params"])
+    columns = (own for name, own in value.items() if name != "params")
+    return n_points > 0 and all(_is_array(own, 1) and len(own) == n_points for own in columns)
+
+
+def _is_index(value: Any, model: Any) -> bool:
+    table = getattr(model, "cv_results_", {"params": []})
+    return _is_count(value) and value < len(table["params"])
+
+
+RULES = {
+    "tensor_shape_in_": Rule("a tuple of positive whole numbers", _is_shape),
+    "n_features_in_": Rule(
+        "the size of the first mode", lambda v, m: _is_count(v) and v == m.tensor_shape_in_[0]
+    ),
+    "n_samples_in_": Rule("a positive whole number", lambda v, m: _is_count(v, 1)),
+    "fingerprint_": Rule("text", lambda v, m: isinstance(v, str)),
+    "feature_names_in_": Rule(
+        "a name for each column", lambda v, m: _are_names(v, m.tensor_shape_in_[0])
+    ),
+    "mode_names_in_": Rule("a name for each mode", _are_mode_names),
+    "mode_coords_in_": Rule("coordinates that fit the modes", _are_mode_coords),
+    "factors_": Rule("finite float matrices that fit tensor_shape_in_", _are_factors),
+    "scales_": Rule("a finite number for each column of the factors", _are_scales),
+    "intercept_": Rule("a finite number", lambda v, m: _is_finite(v)),
+    "covariate_coef_": Rule("a finite float vector", lambda v, m: _is_finite_array(v, 1)),
+    "covariate_names_in_": Rule("a name for each covariate", _are_covariate_names),
+    "classes_": Rule("two different labels", _are_classes),
+    "calibration_": Rule("a positive number", lambda v, m: _is_finite(v) and v > 0),
+    "n_iter_": Rule("a whole number", lambda v, m: _is_count(v)),
+    "converged_": Rule("True or False", lambda v, m: isinstance(v, bool)),
+    "history_": Rule("a dict of vectors", _is_history),
+    "starts_": Rule("a complete record of starts", _are_starts),
+    "evidence_": Rule("a number", lambda v, m: _is_number(v)),
+    "best_estimator_": Rule("a model for the same samples", _is_best),
+    "threshold_": Rule("a finite number", lambda v, m: _is_finite(v)),
+    "ridge_": Rule("a finite number", lambda v, m: _is_finite(v)),
+    "n_terms_": Rule("a positive whole number", lambda v, m: _is_count(v, 1)),
+    "best_score_": Rule("a number", lambda v, m: _is_number(v)),
+    "cv_results_": Rule("a dict of vectors with a value for each point", _is_table),
+    "best_index_": Rule("the number of a point of cv_results_", _is_index),
+    "best_params_": Rule("a dict", lambda v, m: type(v) is dict),
+    "averaged_": Rule("a vector of whole numbers", lambda v, m: _is_array(v, 1, "iu")),
+    "scores_path_": Rule("an array of four axes", lambda v, m: _is_array(v, 4, "f")),
+    "held_out_": Rule("vectors of one length", _are_held_out),
+    "mean_": Rule("None, or finite numbers that fit tensor_shape_in_", _is_statistic),
+    "scale_": Rule(
+        "None, or positive numbers that fit tensor_shape_in_",
+        lambda v, m: _is_statistic(v, m) and (v is None or bool((v > 0).all())),
+    ),
+    "n_samples_seen_": Rule("a positive number", lambda v, m: _is_finite(v) and v > 0),
+}
+_INPUT = ("tensor_shape_in_", "n_features_in_")
+_LINEAR = (*_INPUT, "factors_", "scales_", "intercept_")
+_LABELS = ("classes_", "calibration_")
+_CHOICE = (
+    *(*_LINEAR, "best_estimator_", "threshold_", "ridge_", "n_terms_", "cv_results_"),
+    *("best_score_", "best_index_", "best_params_", "averaged_", "scores_path_"),
+)
+NEEDED = {
+    "FasTRRegressor": _LINEAR,
+    "FasTRClassifier": (*_LINEAR, *_LABELS),
+    "FasTRRegressorCV": _CHOICE,
+    "FasTRClassifierCV": (*_CHOICE, *_LABELS),
+    "TensorScaler": (*_INPUT, "mean_", "scale_", "n_samples_seen_"),
+    **NEEDED_OF_IMAGES,
+}
+
+
+def check(model: Any) -> None:
+    """Refuse a model, or a part of one, that could not predict."""
+    if isinstance(model, Pipeline):
+        _check_pipeline(model)
+        return
+    own, name = vars(model), type(model).__name__
+    missing = [n for n in NEEDED.get(name, ()) if n not in own]
+    if missing:
+        raise RefusedError(f"{name} has no {missing[0]}. Fit and save it again.")
+    _check_params(model)
+    for attribute, rule in RULES.items():
+        if attribute in own and not rule.holds(own[attribute], model):
+            raise RefusedError(
+                f"{attribute} of {name} is {own[attribute]!r:.100}; expected {rule.expected}. Fit "
+                "and save the model again."
+            )
+    # A parameter may be an estimator too, and need not be fitted.
+    for attribute, value in own.items():
+        if attribute.endswith("_") and type(value).__name__ in NEEDED:
+            check(value)
+    check_images(model)
+
+
+def _check_params(model: Any) -> None:
+    """Let scikit-learn judge the parameters, where they have constraints."""
+    if not hasattr(model, "_parameter_constraints"):
+        return
+    try:
+        model._validate_params()
+    except ValueError as error:
+        raise RefusedError(f"{error} Set it with set_params and save the model again.") from None
+
+
+def _check_pipeline(pipeline: Pipeline) -> None:
+    """Check each step, and that it gives what the next one takes."""
+    shapes = set()
+    for _, step in pipeline.steps:
+        check(step)
+        if hasattr(step, "tensor_shape_in_"):
+            shapes.add(step.tensor_shape_in_)
+        if type(step).__name__ == "NiftiTransformer":
+            shapes.add(box_shape(step))
+    if len(shapes) > 1:
+        raise RefusedError(
+            f"the steps of its pipeline were fitted on samples of different shapes, "
+            f"{sorted(shapes)}. Fit and save it again."
+        )
