@@ -42,7 +42,7 @@ def test_a_terminal_has_a_bar_and_notes_and_is_left_without_the_bar():
         drawn = console.file.getvalue()
     assert "/64" in drawn
     assert "0/30" in drawn
-    assert "round 1: 8 starts\n" in drawn
+    assert "round 1: 8 starts" in drawn
     left = console.file.getvalue().rpartition("\x1b[2K")
     assert left[1]
     assert not left[2].strip()
