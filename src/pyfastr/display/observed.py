@@ -1,0 +1,56 @@
+"""Predictions beside what was observed: of held-out samples, or of samples that users give."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_consistent_length, column_or_1d
+
+from pyfastr.display.fitted import attribute_of, fitted_part
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Targets, predictions or decisions, and folds if these were held out.
+
+    Attributes
+    ----------
+    target, prediction : ndarray of shape (n,)
+    folds : ndarray of shape (n,) or None
+    """
+
+    target: Array
+    prediction: Array
+    folds: Array | None = None
+
+
+def observe(estimator: Any, X: Any, y: Any, covariates: Any, method: str) -> Observed:
+    """Return targets and predictions of samples, or of held-out samples if none are given.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+    X, y, covariates : array-like or None
+    method : str
+        What predicts: "predict" or "decision_function".
+
+    Returns
+    -------
+    Observed
+    """
+    if (X is None) != (y is None):
+        raise ValueError(
+            f"{'y' if X is None else 'X'} is given without {'X' if X is None else 'y'}; expected "
+            "both, or neither for held-out samples of the fit."
+        )
+    if X is None:
+        held = attribute_of(estimator, "held_out_")
+        return Observed(held.target, held.prediction, held.folds)
+    fitted_part(estimator)
+    y = column_or_1d(y)
+    check_consistent_length(X, y)
+    options = {} if covariates is None else {"covariates": covariates}
+    return Observed(y, np.asarray(getattr(estimator, method)(X, **options)))
