@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
-from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.estimators.outlets import SavedMixin
+from pyfastr.estimators.sklearn_private import StrOptions, check_sample_weight, checks_parameters
 from pyfastr.estimators.validation import check_tensor, finite_blocks
 from pyfastr.sources import Source, as_source
 
@@ -95,7 +95,7 @@ class TensorScaler(SavedMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstim
         self.with_std = with_std
         self.per = per
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checks_parameters
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "TensorScaler":
         """Compute means and scales.
 
@@ -115,11 +115,15 @@ class TensorScaler(SavedMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstim
         """
         X = check_tensor(self, X, reset=True)
         weights = _check_weights(sample_weight, X)
-        moments = _moments(as_source(X), weights, _shared_modes(self.per, X.ndim - 1))
         self.n_samples_seen_ = len(X) if sample_weight is None else float(weights.sum())
+        self._set_statistics(as_source(X), weights)
+        return self
+
+    def _set_statistics(self, source: Source, weights: Array) -> None:
+        """Compute means and scales in one pass."""
+        moments = _moments(source, weights, _shared_modes(self.per, len(source.shape) - 1))
         self.mean_ = _check_no_overflow(moments.mean) if self.with_mean else None
         self.scale_ = _scale(moments, self.n_samples_seen_) if self.with_std else None
-        return self
 
     def transform(self, X: Any) -> Array:
         """Centre and scale into a new array.
@@ -269,7 +273,7 @@ def _check_no_overflow(statistic: Array) -> Array:
 
 def _check_weights(sample_weight: Any, X: Array) -> Array:
     """Return weights that are finite, not negative and not all zero."""
-    weights: Array = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    weights: Array = check_sample_weight(sample_weight, X, dtype=np.float64)
     if weights.min() < 0 or weights.max() == 0:
         raise ValueError(
             f"sample_weight ranges from {weights.min()} to {weights.max()}; expected "

@@ -14,7 +14,9 @@ from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import FasTRBase
 from pyfastr.estimators.folds import fit_tasks
 from pyfastr.estimators.validation import check_tensor_and_response
+from pyfastr.inference._scaling import Scaling
 from pyfastr.solver.models import Models
+from pyfastr.solver.progress import tell
 from pyfastr.solver.solve import Settings
 
 Array = NDArray[Any]
@@ -28,7 +30,7 @@ def checked_estimator(estimator: Any) -> Any:
     if not isinstance(estimator, FasTRBase | FasTRSelection):
         raise TypeError(
             f"estimator is {estimator!r}; expected a FasTRRegressor, FasTRClassifier, "
-            "FasTRRegressorCV or FasTRClassifierCV. Scale X beforehand instead of in a pipeline."
+            "FasTRRegressorCV or FasTRClassifierCV, or a Pipeline of TensorScaler and one of them."
         )
     copy = clone(estimator)
     copy._validate_params()
@@ -82,14 +84,20 @@ def strata(estimator: Any, data: Data) -> list[Array]:
 
 
 def fit_resamples(
-    data: Data, counts: Array, settings: Settings, rng: np.random.Generator
+    data: Data, scaling: Scaling, counts: Array, settings: Settings, rng: np.random.Generator
 ) -> Models:
-    """Fit one model to each resample, a row of ``counts (n_resamples, n_samples)``."""
-    found = []
-    for rows in batches(len(counts), BATCH):
-        tasks = data.tasks(weights=counts[rows])
+    """Fit one model to each resample, a row of ``counts (n_resamples, n_samples)``.
+
+    Resamples with a scaling of their own share no pass over X.
+    """
+    found: list[Models] = []
+    for rows in batches(len(counts), 1 if scaling else BATCH):
+        scaled, _ = scaling.apply(data, counts[rows][0])
+        tasks = scaled.tasks(weights=counts[rows])
         fits = fit_tasks(tasks, [settings.ridge], [settings.threshold], settings, rng)
         found.append(fits.models)
+        done = min(rows.stop, len(counts))
+        tell("resamples", done, len(counts), f"{done} of {len(counts)} resamples")
     return Models.concatenate(found)
 
 

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from pyfastr.display.factors import FactorsDisplay
 from pyfastr.estimators.validation import as_generator
+from pyfastr.estimators.watching import showing
+from pyfastr.inference._scaling import Scaling, unpacked
 from pyfastr.inference._tasks import (
     check_count,
     check_share,
@@ -67,6 +69,7 @@ def bootstrap_factors(
     sample_weight: Any = None,
     covariates: Any = None,
     random_state: int | np.random.RandomState | None = None,
+    verbose: int = 0,
 ) -> BootstrapResult:
     """Compute percentile intervals of the factors by the bootstrap.
 
@@ -79,7 +82,8 @@ def bootstrap_factors(
     ----------
     estimator : FasTRRegressor or FasTRClassifier, or a fitted FasTRRegressorCV, FasTRClassifierCV
         Of an estimator that chooses, its choice. Left as it is. A threshold or a large ridge
-        shrinks the factors, and the intervals do not make up for that.
+        shrinks the factors, and the intervals do not make up for that. In a Pipeline after
+        TensorScaler, X is scaled by each bootstrap sample anew, and factors are those of scaled X.
     X : array-like of shape (n_samples, p1, ..., pM)
     y : array-like of shape (n_samples,)
     n_bootstrap : int, default=200
@@ -90,6 +94,8 @@ def bootstrap_factors(
     covariates : array-like of shape (n_samples, n_covariates), optional
     random_state : int, RandomState or None, default=None
         Seed of starts and bootstrap samples.
+    verbose : int, default=0
+        1 shows a bar where a person watches, 2 prints lines.
 
     Returns
     -------
@@ -107,15 +113,19 @@ def bootstrap_factors(
     """
     check_count("n_bootstrap", n_bootstrap)
     check_share("confidence", confidence, "0.95 is usual.")
-    model = checked_model(estimator)
+    scalers, last = unpacked(estimator)
+    model = checked_model(last)
     data = checked_data(model, X, y, sample_weight, covariates)
+    scaling = Scaling(scalers, X, sample_weight)
     rng = as_generator(random_state)
     model.set_params(random_state=int(rng.integers(2**31)))
-    model.fit(X, y, sample_weight, covariates)
-    start = [model.factors_[0] * model.scales_, *model.factors_[1:]]
-    settings = replace(model._settings(data.source.shape), init=start)
     counts = _bootstrap_counts(strata(model, data), len(data.y), n_bootstrap, rng)
-    samples = _aligned(fit_resamples(data, counts, settings, rng), model.factors_)
+    with showing(verbose):
+        model._fit_data(scaling.apply(data, np.ones(len(data.y)))[0])
+        start = [model.factors_[0] * model.scales_, *model.factors_[1:]]
+        settings = replace(model._settings(data.source.shape), init=start)
+        found = fit_resamples(data, scaling, counts, settings, rng)
+    samples = _aligned(found, model.factors_)
     tail = (1 - confidence) / 2
     lower, upper = ([np.quantile(s, q, axis=0) for s in samples] for q in (tail, 1 - tail))
     return BootstrapResult(model.factors_, lower, upper, samples, confidence)

@@ -1,25 +1,17 @@
 """Whether the score of an estimator could have come about by chance."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from numbers import Integral
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import check_cv
-from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils import check_random_state
 
 from pyfastr.display.permutation import PermutationDisplay
-from pyfastr.estimators.choice import SHARED, FasTRSelection
-from pyfastr.estimators.classifier import FasTRClassifier
-from pyfastr.estimators.data import Data
-from pyfastr.estimators.folds import FoldFits, Scoring, Split, fit_tasks, training_weights
-from pyfastr.estimators.selection import FasTRClassifierCV, FasTRRegressorCV
-from pyfastr.estimators.validation import as_generator, share_input
-from pyfastr.inference._tasks import BATCH, batches, check_count, checked_data, checked_estimator
-from pyfastr.solver.solve import Settings
+from pyfastr.estimators.validation import as_generator
+from pyfastr.estimators.watching import showing
+from pyfastr.inference._statistic import PermutationStatistic
+from pyfastr.inference._tasks import check_count
 
 Array = NDArray[Any]
 
@@ -73,6 +65,7 @@ def permutation_test(
     sample_weight: Any = None,
     covariates: Any = None,
     random_state: int | np.random.RandomState | None = None,
+    verbose: int = 0,
 ) -> PermutationResult:
     r"""Test whether X tells anything of y, by the score of an estimator on permuted responses.
 
@@ -89,8 +82,14 @@ def permutation_test(
     Parameters
     ----------
     estimator : FasTRRegressor, FasTRClassifier, FasTRRegressorCV or FasTRClassifierCV
-        Need not be fitted, and is left as it is. With ``n_init="auto"`` every fold has at most 256
-        starts. A threshold "theory" is that of all samples.
+        Need not be fitted, and is left as it is. A threshold "theory" is that of all samples. With
+        ``n_init="auto"`` every fold has one round of starts, a short one where samples abound, and
+        grids are fitted to two digits: the observed response and its permutations alike.
+
+        In a Pipeline after TensorScaler, X is scaled by the training samples of each fold, and
+        the folds' own choice of parameters is judged on X scaled in this way. Folds that do not
+        depend on y share each pass over scaled X among all permutations; stratified ones, the
+        default for classes, cannot.
     X : array-like of shape (n_samples, p1, ..., pM)
     y : array-like of shape (n_samples,)
     n_permutations : int, default=100
@@ -111,6 +110,8 @@ def permutation_test(
         `groups` of alike covariates.
     random_state : int, RandomState or None, default=None
         Seed of permutations, folds and starts.
+    verbose : int, default=0
+        1 shows a bar where a person watches, 2 prints lines.
 
     Returns
     -------
@@ -131,170 +132,16 @@ def permutation_test(
     0.05
     """
     check_count("n_permutations", n_permutations)
-    test = _Test.check(estimator, X, y, cv, scoring, groups, sample_weight, covariates)
+    test = PermutationStatistic.check(
+        estimator, X, y, cv, scoring, groups, sample_weight, covariates
+    )
     draw = check_random_state(random_state)
     n_samples = len(test.y)
     orders = [_permutation(n_samples, test.groups, draw) for _ in range(n_permutations)]
     test.selection.random_state = int(draw.randint(2**31))
-    scores = test.scores([np.arange(n_samples), *orders], as_generator(draw))
+    with showing(verbose):
+        scores = test.scores([np.arange(n_samples), *orders], as_generator(draw))
     return PermutationResult(float(scores[0]), scores[1:])
-
-
-@dataclass(frozen=True)
-class _Response:
-    """One response, permuted or not, with its folds and its scoring."""
-
-    data: Data
-    splits: list[Split]
-    scoring: Scoring
-
-    @property
-    def training(self) -> Array:
-        """Training weights ``(n_folds, n_samples)``."""
-        counts = training_weights(self.splits, len(self.data.y))
-        return counts if self.data.weights is None else counts * self.data.weights
-
-    def best_score(self, fits: FoldFits) -> float:
-        """Return the best mean score of the grid; NaN if no point has one."""
-        means = self.scoring.scores(fits, self.splits).mean(axis=0)
-        finite = means[np.isfinite(means)]
-        return float(finite.max()) if len(finite) else np.nan
-
-
-@dataclass(frozen=True)
-class _Test:
-    """What is tested, checked.
-
-    An estimator with parameters of its own is a selection whose grid has one point, apart from the
-    number of sweeps, which is smaller where estimators choose.
-    """
-
-    selection: Any
-    chooses: bool
-    data: Data
-    X: Any
-    y: Array
-    class_weights: Array | None
-    groups: Array | None
-
-    @classmethod
-    def check(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        cv: Any,
-        scoring: Any,
-        groups: Any,
-        sample_weight: Any,
-        covariates: Any,
-    ) -> "_Test":
-        """Check all that the user gave."""
-        own = checked_estimator(estimator)
-        class_weight = getattr(own, "class_weight", None)
-        if class_weight is not None:
-            # Weights of classes move with the labels, those of samples do not.
-            own.class_weight = None
-        data = checked_data(own, X, y, sample_weight, covariates)
-        classify = hasattr(own, "classes_")
-        y = np.asarray(y).reshape(-1) if classify else data.y
-        selection = _as_selection(own, data)
-        _set_cross_validation(selection, cv, scoring, y)
-        return cls(
-            selection,
-            selection is own,
-            data,
-            X,
-            y,
-            None if class_weight is None else compute_sample_weight(class_weight, y),
-            _checked_groups(groups, y),
-        )
-
-    def scores(self, orders: Sequence[Array], rng: np.random.Generator) -> Array:
-        """Return the statistic of the response in each of the orders."""
-        n_folds = len(self._response(orders[0]).splits)
-        found = np.full(len(orders), np.nan)
-        # The solver treats tasks of one batch alike in some respects (how many starts they get),
-        # so the observed response must not always be in the same batch.
-        shuffled = rng.permutation(len(orders))
-        for rows in batches(len(orders), max(1, BATCH // n_folds)):
-            which = shuffled[rows]
-            found[which] = self._batch([self._response(orders[i]) for i in which], rng)
-        _check_finite(found)
-        return found
-
-    def _response(self, order: Array) -> _Response:
-        """Put the response in another order; samples, covariates and their weights stay."""
-        weights = self.data.weights
-        if self.class_weights is not None:
-            own = self.class_weights[order]
-            weights = own if weights is None else own * weights
-        data, y = replace(self.data, y=self.data.y[order], weights=weights), self.y[order]
-        groups = {} if self.groups is None else {"groups": self.groups}
-        splits = self.selection._splits(data, y, groups)
-        return _Response(data, splits, self.selection._scoring(data, self.X, y))
-
-    def _batch(self, responses: list[_Response], rng: np.random.Generator) -> Array:
-        """Fit all folds of some responses together; return the statistic of each."""
-        tasks = replace(
-            self.data,
-            y=np.concatenate([np.tile(r.data.y, (len(r.splits), 1)) for r in responses]),
-            weights=np.concatenate([r.training for r in responses]),
-        )
-        splits = responses[0].splits
-        thresholds, ridges, n_terms = self.selection._grids(self.data, splits)
-        best = np.full(len(responses), np.nan)
-        for terms in n_terms:
-            settings = self._settings(splits, min(ridges), terms)
-            fits = fit_tasks(tasks, ridges, thresholds, settings, rng)
-            parts = _split_fits(fits, [len(r.splits) for r in responses])
-            scores = [r.best_score(p) for r, p in zip(responses, parts, strict=True)]
-            best = np.fmax(best, scores)
-        return best
-
-    def _settings(self, splits: list[Split], ridge: float, n_terms: int) -> Settings:
-        if self.chooses:
-            settings: Settings = self.selection._fold_settings(self.data, splits, ridge, n_terms)
-        else:
-            settings = self.selection._twin(0.0, ridge, n_terms)._settings(self.data.source.shape)
-        return settings
-
-
-def _as_selection(estimator: Any, data: Data) -> Any:
-    """Return an estimator that chooses as it is, and another as a choice of one."""
-    if isinstance(estimator, FasTRSelection):
-        return estimator
-    classify = isinstance(estimator, FasTRClassifier)
-    names = (*SHARED, "loss") if classify else SHARED
-    settings = estimator._settings(data.source.shape)
-    selection = (FasTRClassifierCV if classify else FasTRRegressorCV)(
-        [settings.threshold],
-        [settings.ridge],
-        settings.n_terms,
-        **{name: getattr(estimator, name) for name in names},
-    )
-    share_input(estimator, selection)
-    return selection
-
-
-def _set_cross_validation(selection: Any, cv: Any, scoring: Any, y: Array) -> None:
-    """Let the user's folds and score replace the estimator's own."""
-    if scoring is not None:
-        selection.scoring = scoring
-    if cv is not None:
-        selection.cv = cv
-    if selection.cv is not None and not isinstance(selection.cv, Integral):
-        # An iterable can be read only once.
-        selection.cv = check_cv(selection.cv, y, classifier=selection._is_classifier())
-
-
-def _split_fits(fits: FoldFits, n_tasks: Sequence[int]) -> list[FoldFits]:
-    """Cut the fits of a batch into those of so many tasks each."""
-    each = len(fits.models) // sum(n_tasks)
-    ends = np.cumsum(n_tasks).tolist()
-    return [
-        fits.take(slice((end - n) * each, end * each)) for n, end in zip(n_tasks, ends, strict=True)
-    ]
 
 
 def _permutation(n_samples: int, groups: Array | None, draw: np.random.RandomState) -> Array:
@@ -306,29 +153,3 @@ def _permutation(n_samples: int, groups: Array | None, draw: np.random.RandomSta
         own = groups == group
         order[own] = draw.permutation(order[own])
     return order
-
-
-def _checked_groups(groups: Any, y: Array) -> Array | None:
-    """Return the groups; those within which no permutation changes y are refused."""
-    if groups is None:
-        return None
-    groups = column_or_1d(groups)
-    check_consistent_length(y, groups)
-    if all(len(np.unique(y[groups == group])) == 1 for group in np.unique(groups)):
-        raise ValueError(
-            "groups has only groups within which y is constant, so no permutation changes it; "
-            "expected groups within which y varies. Average the samples of each group, or leave "
-            "groups out and pass a `cv` that keeps them whole."
-        )
-    return groups
-
-
-def _check_finite(scores: Array) -> None:
-    """Refuse scores that cannot be compared."""
-    n_bad = int(np.count_nonzero(~np.isfinite(scores)))
-    if n_bad:
-        raise ValueError(
-            f"{n_bad} of {len(scores)} mean scores, of the response and its permutations, are not "
-            "finite. Check `scoring`, or use fewer folds in `cv`, so that each holds out samples "
-            "that can be scored."
-        )

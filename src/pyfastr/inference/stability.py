@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from pyfastr.display.stability import StabilityDisplay
 from pyfastr.estimators.validation import as_generator
+from pyfastr.estimators.watching import showing
+from pyfastr.inference._scaling import Scaling, unpacked
 from pyfastr.inference._tasks import (
     check_count,
     check_share,
@@ -80,6 +82,7 @@ def stability_selection(
     sample_weight: Any = None,
     covariates: Any = None,
     random_state: int | np.random.RandomState | None = None,
+    verbose: int = 0,
 ) -> StabilityResult:
     """Count how often each entry of each mode is selected in subsamples.
 
@@ -92,7 +95,7 @@ def stability_selection(
     estimator : FasTRRegressor or FasTRClassifier, or a fitted FasTRRegressorCV, FasTRClassifierCV
         With a threshold above 0; of an estimator that chooses, its choice. Left as it is. With
         ``n_init="auto"`` every subsample has at most 256 starts. A threshold "theory" is that of
-        all samples.
+        all samples. In a Pipeline after TensorScaler, X is scaled by each subsample anew.
     X : array-like of shape (n_samples, p1, ..., pM)
     y : array-like of shape (n_samples,)
     n_subsamples : int, default=100
@@ -103,6 +106,8 @@ def stability_selection(
     covariates : array-like of shape (n_samples, n_covariates), optional
     random_state : int, RandomState or None, default=None
         Seed of subsamples and starts.
+    verbose : int, default=0
+        1 shows a bar where a person watches, 2 prints lines.
 
     Returns
     -------
@@ -126,13 +131,15 @@ def stability_selection(
     """
     check_count("n_subsamples", n_subsamples)
     check_share("fraction", fraction, "Half of the samples, 0.5, is usual.")
-    model = checked_model(estimator)
+    scalers, last = unpacked(estimator)
+    model = checked_model(last)
     data = checked_data(model, X, y, sample_weight, covariates)
     settings = model._settings(data.source.shape)
     _check_threshold(settings.threshold)
     rng = as_generator(random_state)
     counts = _subsamples(strata(model, data), len(data.y), n_subsamples, fraction, rng)
-    models = fit_resamples(data, counts, settings, rng)
+    with showing(verbose):
+        models = fit_resamples(data, Scaling(scalers, X, sample_weight), counts, settings, rng)
     alive = models.scales[..., None] != 0
     chosen = [(alive & (c != 0)).any(axis=1).mean(axis=0) for c in models.components]
     return StabilityResult(chosen, n_subsamples, fraction)

@@ -1,0 +1,38 @@
+"""Another source, centred and scaled."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyfastr.sources.base import Source
+
+
+class ScaledSource:
+    """``(X - mean) / scale`` of a source, made when a block is read; X itself is not copied.
+
+    Training sets that differ have a scaling of their own each, and all share one X.
+
+    Parameters
+    ----------
+    source : Source
+    mean, scale : ndarray or None
+        Of a shape that broadcasts to a sample's; None leaves that step out.
+    """
+
+    def __init__(
+        self, source: Source, mean: NDArray[Any] | None, scale: NDArray[Any] | None
+    ) -> None:
+        self._source, self._mean, self._scale = source, mean, scale
+        self.shape = source.shape
+        self.dtype = source.dtype
+        self.slices = source.slices
+
+    def read(self, rows: slice) -> NDArray[Any]:
+        """Return the block of these samples, in the type of the source: 2 flops an entry."""
+        block = self._source.read(rows)
+        out = np.empty(block.shape, self.dtype)
+        np.subtract(block, 0.0 if self._mean is None else self._mean, out=out)
+        if self._scale is not None:
+            out /= self._scale
+        return out
