@@ -10,8 +10,20 @@ from numpy.typing import NDArray
 from pyfastr.solver.models import Models, unit
 from pyfastr.solver.polish import polish
 from pyfastr.solver.problem import Problem
-from pyfastr.solver.rounds import BUDGET, Found, Starts, search
-from pyfastr.solver.starts import SMALL_SAMPLE, Kind, pace_of, polish_schedule, sparse_starts
+from pyfastr.solver.rounds import BUDGET, Found, Starts, round_sizes, search
+from pyfastr.solver.starts import (
+    SHORT_RUN,
+    SMALL_SAMPLE,
+    Kind,
+    Pace,
+    anneal,
+    can_sprint,
+    pace_of,
+    polish_schedule,
+    propose,
+    sparse_starts,
+)
+from pyfastr.solver.streams import Streams
 from pyfastr.solver.support import Thinned, hop, refit, thin
 from pyfastr.solver.sweep import History, Order, batches, features_of, run_sweeps
 from pyfastr.solver.tangent import foresee
@@ -31,6 +43,8 @@ MANY_CANDIDATES, FEW_CANDIDATES = 256, 8
 # Starts of each task of a grid at most: where any data could be fitted there is nothing to find.
 # So many of the last round's are polished at every ridge.
 GRID_BUDGET, BLIND_BUDGET, GRID_CANDIDATES = 256, 8, 4
+# Starts of a brief search, and how many of them are polished at every ridge.
+BRIEF_STARTS, BRIEF_CANDIDATES = 8, 2
 # Refits end at this share of `tol`, as they are what is compared and kept.
 REFIT_TOL = 0.1
 # Models of at least this threshold are also fitted from a sparse start.
@@ -42,7 +56,9 @@ class Settings:
     """What a user asks of the solver; the meaning of each is told in `FasTRRegressor`.
 
     `sparse_starts` says whether models of a high threshold may begin from a sparse start instead;
-    `known` are solutions of nearly the same problem, which spare a search if they agree.
+    `known` are solutions of nearly the same problem, which spare a search if they agree. `brief`
+    says that the tasks of a grid are many and only compared with each other: a search is then one
+    round, of few starts for a short time where samples abound.
     """
 
     threshold: float
@@ -56,6 +72,7 @@ class Settings:
     refit_support: RefitSupport = False
     sparse_starts: bool = True
     known: Models | None = None
+    brief: bool = False
 
 
 @dataclass(frozen=True)
@@ -262,6 +279,11 @@ def _grid_starts(
         return Models.concatenate(vectors), np.ones(len(tasks), bool)
     determined = problem.n_effective > problem.degrees_of_freedom(settings.n_terms)
     limit = budget if determined.any() else min(budget, BLIND_BUDGET)
+    if settings.brief and settings.n_init == "auto" and isinstance(settings.init, str):
+        if can_sprint(problem, settings.n_terms):
+            starts = _brief_starts(problem, ridges, settings.n_terms, settings.init, rng)
+            return starts, np.zeros(len(tasks), bool)
+        limit = next(round_sizes(problem, settings.n_terms, "auto", limit))
     found = _search(problem, least, rng, budget=limit)
     sure = np.array([f.starts.sure for f in found])
     best = [f.solutions.take(slice(0, 1)) for f in found]
@@ -272,17 +294,35 @@ def _grid_starts(
         survivors = [f.survivors.take(slice(0, GRID_CANDIDATES)) for f in found]
         several = [*best, *survivors] if determined.any() else best
         candidates = Models.concatenate([m for m in several if not settled[m.task[0]]])
-        at_ridges |= _best_at_each_ridge(replace(problem, labels=None), candidates, ridges)
+        pace = pace_of(problem, settings.n_terms, min(ridges))
+        at_ridges |= _best_at_each_ridge(replace(problem, labels=None), candidates, ridges, pace)
     return Models.concatenate([model for t in tasks for model in at_ridges[t]]), sure
 
 
+def _brief_starts(
+    problem: Problem, ridges: Sequence[float], n_terms: int, kind: Kind, rng: np.random.Generator
+) -> Models:
+    """Return the best of a few starts for every task and ridge, where nearly any would do."""
+    problem = replace(problem, labels=None)
+    streams = Streams(rng, problem.n_tasks)
+    models = anneal(
+        problem,
+        propose(problem, BRIEF_STARTS, n_terms, kind, streams),
+        keep=BRIEF_CANDIDATES,
+        ridge=float(min(ridges)),
+        streams=streams,
+        pace=SHORT_RUN,
+    )
+    best = _best_at_each_ridge(problem, models, ridges, SHORT_RUN)
+    return Models.concatenate([model for t in range(problem.n_tasks) for model in best[t]])
+
+
 def _best_at_each_ridge(
-    problem: Problem, candidates: Models, ridges: Sequence[float]
+    problem: Problem, candidates: Models, ridges: Sequence[float], pace: Pace
 ) -> dict[int, list[Models]]:
     """Polish candidates at every ridge; return the best of each ridge by task."""
     K = len(candidates)
     batch = candidates.take(np.tile(np.arange(K), len(ridges)))
-    pace = pace_of(problem, candidates.n_terms, min(ridges))
     polished = polish(problem, batch, polish_schedule(np.repeat(ridges, K), pace))
     merit = polished.objective.reshape(len(ridges), K)
     best = {}
