@@ -1,6 +1,5 @@
 """The Dantzig selector as a linear program."""
 
-import warnings
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -8,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import block_array, csc_array, eye_array
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
 
 from pyfastr.baselines.samples import flatten, store_coefficient
+from pyfastr.estimators.sklearn_private import Interval, checks_parameters
 from pyfastr.estimators.validation import LinearTensorMixin
+from pyfastr.estimators.warning import warn
 
 Array = NDArray[Any]
 
@@ -85,7 +85,7 @@ class DantzigSelector(LinearTensorMixin, RegressorMixin, BaseEstimator):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checks_parameters
     def fit(self, X: Any, y: Any) -> "DantzigSelector":
         """Fit the coefficient.
 
@@ -121,7 +121,7 @@ class DantzigSelector(LinearTensorMixin, RegressorMixin, BaseEstimator):
             )
         if result.status:
             message = f"DantzigSelector(alpha={self.alpha}): {result.message} Raise `alpha`."
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+            warn(message, ConvergenceWarning)
         positive, negative = np.split(result.x[: 2 * X.shape[1]], 2)
         return (y_size / X_size) * (positive - negative)
 

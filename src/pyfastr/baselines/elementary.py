@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
-from sklearn.utils._param_validation import Interval
+from sklearn.base import BaseEstimator, RegressorMixin
 
 from pyfastr.baselines.proximal import soft_threshold
 from pyfastr.baselines.ridge import check_gram_side, ridge_solution, ridge_solutions
 from pyfastr.baselines.samples import FlatSamples, flatten, store_coefficient
 from pyfastr.baselines.values import check_values
+from pyfastr.estimators.sklearn_private import Interval, checks_parameters
 from pyfastr.estimators.validation import LinearTensorMixin
 
 Array = NDArray[Any]
@@ -96,7 +96,7 @@ class ElementaryRidge(LinearTensorMixin, RegressorMixin, BaseEstimator):
         self.ridge = ridge
         self.fit_intercept = fit_intercept
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checks_parameters
     def fit(self, X: Any, y: Any) -> "ElementaryRidge":
         """Fit the coefficient.
 

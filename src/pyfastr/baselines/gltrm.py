@@ -1,22 +1,22 @@
 """GLTRM: generalised linear models whose coefficient is a tensor of low CP rank."""
 
-import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from pyfastr.baselines.block_relaxation import BlockRelaxation, Relaxed
 from pyfastr.baselines.cp_factors import CPFactors
 from pyfastr.baselines.glm import FAMILIES, Penalty
 from pyfastr.baselines.limits import check_block_memory, check_finite_result, check_scales
 from pyfastr.baselines.response import ResponseMixin
+from pyfastr.estimators.sklearn_private import Interval, StrOptions, checks_parameters
 from pyfastr.estimators.validation import as_generator, check_covariates, check_init
+from pyfastr.estimators.warning import warn
 from pyfastr.solver.projection import Projector
 from pyfastr.sources import Source, as_source
 
@@ -178,7 +178,7 @@ class GLTRM(ResponseMixin, BaseEstimator):
         self.fit_intercept = fit_intercept
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checks_parameters
     def fit(self, X: Any, y: Any, covariates: Any = None) -> "GLTRM":
         """Fit coefficient, covariates and intercept.
 
@@ -302,4 +302,4 @@ class GLTRM(ResponseMixin, BaseEstimator):
                 "sweeps; raise `max_iter` or `tol` (or those of the penalty)"
             )
         if reason:
-            warnings.warn(f"GLTRM: {reason}.", ConvergenceWarning, stacklevel=4)
+            warn(f"GLTRM: {reason}.", ConvergenceWarning)

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import enet_path
 
 from pyfastr.baselines.samples import FlatSamples
+from pyfastr.estimators.warning import warn
 
 Array = NDArray[Any]
 
@@ -137,7 +138,7 @@ def has_celer() -> bool:
 
 
 @contextmanager
-def one_warning(what: str, stacklevel: int) -> Iterator[None]:
+def one_warning(what: str) -> Iterator[None]:
     """Make one warning of those of all fits within."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -151,4 +152,4 @@ def one_warning(what: str, stacklevel: int) -> Iterator[None]:
             f"{what} did not converge to `tol` in {n_fits} fits: raise `max_iter` or `tol`, or "
             "bring X and y to a scale near 1."
         )
-        warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel)
+        warn(message, ConvergenceWarning)

@@ -1,23 +1,23 @@
 """OrTRR: CP ridge regression whose rank is chosen by a group norm over the terms."""
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
 
 from pyfastr.baselines.cp_ridge import Descent, GroupRidge
 from pyfastr.baselines.growth import grow
 from pyfastr.baselines.limits import check_block_memory, check_finite_result, check_scales
+from pyfastr.estimators.sklearn_private import Interval, checks_parameters
 from pyfastr.estimators.validation import (
     LinearTensorMixin,
     as_generator,
     check_tensor_and_response,
 )
+from pyfastr.estimators.warning import warn
 from pyfastr.solver.models import Models
 from pyfastr.solver.projection import Projector
 from pyfastr.sources import Source, as_source
@@ -157,7 +157,7 @@ class OrTRR(LinearTensorMixin, RegressorMixin, BaseEstimator):
         self.fit_intercept = fit_intercept
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checks_parameters
     def fit(self, X: Any, y: Any) -> "OrTRR":
         """Fit the coefficient and choose its rank.
 
@@ -233,4 +233,4 @@ class OrTRR(LinearTensorMixin, RegressorMixin, BaseEstimator):
                 f"{self.n_iter_} sweeps; raise `max_iter` or `tol`"
             )
         if reason:
-            warnings.warn(f"OrTRR: {reason}.", ConvergenceWarning, stacklevel=4)
+            warn(f"OrTRR: {reason}.", ConvergenceWarning)

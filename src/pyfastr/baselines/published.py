@@ -1,6 +1,5 @@
 """FasTR as published: Algorithm 1 of the paper to the letter."""
 
-import warnings
 from collections.abc import Sequence
 from functools import reduce
 from numbers import Integral, Real
@@ -8,14 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
 from pyfastr.baselines.proximal import soft_threshold
 from pyfastr.baselines.ridge import ridge_solution
+from pyfastr.estimators.sklearn_private import Interval, checks_parameters
 from pyfastr.estimators.validation import LinearTensorMixin, check_tensor_and_response
+from pyfastr.estimators.warning import warn
 from pyfastr.sources import Source, as_source, largest_entry
 
 Array = NDArray[Any]
@@ -116,7 +116,7 @@ class PublishedFasTR(LinearTensorMixin, RegressorMixin, BaseEstimator):
         self.tol = tol
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checks_parameters
     def fit(self, X: Any, y: Any) -> "PublishedFasTR":
         """Fit the coefficient.
 
@@ -170,7 +170,7 @@ class PublishedFasTR(LinearTensorMixin, RegressorMixin, BaseEstimator):
             f"PublishedFasTR stopped after {self.n_iter_} sweeps with threshold="
             f"{self.threshold}, ridge={self.ridge}: {reason}."
         )
-        warnings.warn(message, ConvergenceWarning, stacklevel=5)
+        warn(message, ConvergenceWarning)
 
 
 def _project(source: Source, components: Sequence[Array], mode: int) -> Array:

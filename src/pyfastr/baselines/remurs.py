@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import Interval
 
 from pyfastr.baselines.proximal import unfold, unfolding_threshold
 from pyfastr.baselines.spectral import SpectralNorm, SpectralPath, SpectralRegressor
+from pyfastr.estimators.sklearn_private import Interval
 
 Array = NDArray[Any]
 

@@ -1,6 +1,5 @@
 """What Remurs and Sturm share: ADMM for a sparse coefficient with small singular values."""
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,15 +9,16 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
 
 from pyfastr.baselines.proximal import soft_threshold
 from pyfastr.baselines.ridge import UnitRidge, check_gram_side
 from pyfastr.baselines.samples import FlatSamples, flatten, store_coefficient
 from pyfastr.baselines.values import check_values
+from pyfastr.estimators.sklearn_private import Interval, checks_parameters
 from pyfastr.estimators.validation import LinearTensorMixin
+from pyfastr.estimators.warning import warn
 
 Array = NDArray[Any]
 
@@ -227,7 +227,7 @@ class SpectralRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
     def _spectral_norms(self, shape: tuple[int, ...]) -> list[SpectralNorm]:
         """Return the spectral norms of a coefficient of this shape."""
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checks_parameters
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the coefficient.
 
@@ -277,4 +277,4 @@ class SpectralRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
             "coefficient still changes by more than `tol`. Raise `max_iter` or `tol`, or bring X "
             "to a scale near 1."
         )
-        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        warn(message, ConvergenceWarning)

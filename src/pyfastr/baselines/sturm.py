@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import Interval
 
 from pyfastr.baselines.proximal import (
     transformed_slices,
@@ -15,6 +14,7 @@ from pyfastr.baselines.proximal import (
     unfolding_threshold,
 )
 from pyfastr.baselines.spectral import SpectralNorm, SpectralPath, SpectralRegressor
+from pyfastr.estimators.sklearn_private import Interval
 
 Array = NDArray[Any]
 

@@ -1,6 +1,5 @@
 """SURF: sparse unit-rank terms grown one after another by small steps."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -10,10 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
-from sklearn.utils._param_validation import Interval
 
 from pyfastr.baselines.limits import check_path_memory, check_scales
 from pyfastr.baselines.surf_path import (
@@ -28,7 +26,9 @@ from pyfastr.baselines.surf_path import (
     grow_to_radius,
     trace_path,
 )
+from pyfastr.estimators.sklearn_private import Interval, checks_parameters
 from pyfastr.estimators.validation import LinearTensorMixin, check_tensor_and_response
+from pyfastr.estimators.warning import warn
 from pyfastr.solver.projection import Projector
 from pyfastr.sources import Source, as_source
 
@@ -172,7 +172,7 @@ class SURF(LinearTensorMixin, RegressorMixin, BaseEstimator):
         self.tol = tol
         self.fit_intercept = fit_intercept
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checks_parameters
     def fit(self, X: Any, y: Any) -> "SURF":
         """Fit the terms one after another.
 
@@ -273,7 +273,7 @@ class SURF(LinearTensorMixin, RegressorMixin, BaseEstimator):
                 "`max_iter` or `step`"
             )
         if reason:
-            warnings.warn(f"SURF: {reason}.", ConvergenceWarning, stacklevel=4)
+            warn(f"SURF: {reason}.", ConvergenceWarning)
 
 
 def stagewise_path(

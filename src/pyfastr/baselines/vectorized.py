@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.model_selection import check_cv
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from pyfastr.baselines.l1_path import (
     PathSolver,
@@ -21,6 +20,7 @@ from pyfastr.baselines.l1_path import (
 )
 from pyfastr.baselines.samples import FlatSamples, flatten, store_coefficient
 from pyfastr.baselines.values import check_values
+from pyfastr.estimators.sklearn_private import Interval, StrOptions, checks_parameters
 from pyfastr.estimators.validation import LinearTensorMixin
 
 Array = NDArray[Any]
@@ -57,7 +57,7 @@ class _VectorizedRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
         share = self.alpha_ * ratio / largest if largest else 1.0
         solver = self._path_solver(samples.X.shape, share, ratio)
         own = own_copies(samples, slice(None), self.fit_intercept)
-        with one_warning(f"{type(self).__name__}(alpha={self.alpha_:.4g})", stacklevel=6):
+        with one_warning(f"{type(self).__name__}(alpha={self.alpha_:.4g})"):
             coefs, n_iters = l1_path(own.X, own.y, [self.alpha_], ratio, solver)
         centred = replace(samples, X_mean=own.X_mean, y_mean=own.y_mean)
         store_coefficient(self, coefs[:, 0], centred)
@@ -76,7 +76,7 @@ class _VectorizedRegressor(LinearTensorMixin, RegressorMixin, BaseEstimator):
         self.alphas_ = np.stack([np.geomspace(top, 1e-3 * top, self.n_alphas) for top in tops])
         folds = list(check_cv(self.cv).split(samples.X, samples.y))
         errors = []
-        with one_warning(f"The cross-validation of {type(self).__name__}", stacklevel=7):
+        with one_warning(f"The cross-validation of {type(self).__name__}"):
             for alphas, ratio in zip(self.alphas_, ratios.tolist(), strict=True):
                 solver = self._path_solver(samples.X.shape, 0.0, ratio)
                 how = (alphas, ratio, solver, self.fit_intercept)
@@ -185,7 +185,7 @@ class VectorizedLasso(_VectorizedRegressor):
         self.max_iter = max_iter
         self.tol = tol
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checks_parameters
     def fit(self, X: Any, y: Any) -> "VectorizedLasso":
         """Fit the coefficient.
 
@@ -305,7 +305,7 @@ class VectorizedElasticNet(_VectorizedRegressor):
         self.max_iter = max_iter
         self.tol = tol
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checks_parameters
     def fit(self, X: Any, y: Any) -> "VectorizedElasticNet":
         """Fit the coefficient.
 

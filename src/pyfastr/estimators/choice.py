@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import check_scoring, get_scorer_names
-from sklearn.metrics._scorer import _BaseScorer
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -18,8 +17,6 @@ from sklearn.model_selection import (
     check_cv,
 )
 from sklearn.utils import check_random_state
-from sklearn.utils._metadata_requests import _routing_enabled
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from pyfastr.estimators.classifier import FasTRClassifier
@@ -28,6 +25,7 @@ from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, warn_of_zero
 from pyfastr.estimators.folds import FoldFits, Scoring, Split, fit_folds, held_out, mean_of
 from pyfastr.estimators.outlets import OutletMixin
 from pyfastr.estimators.ranking import Point, choose, cv_results, leading, usable_scores
+from pyfastr.estimators.sklearn_private import BaseScorer, Interval, StrOptions, routing_enabled
 from pyfastr.estimators.validation import TensorInputMixin, as_generator, share_input
 from pyfastr.estimators.warning import warn
 from pyfastr.estimators.watching import CallbackSupportMixin
@@ -256,7 +254,7 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
         scorer, twin = None, self._twin(0.0, 1.0, 1)
         if self.scoring is not None and self.scoring != default:
             scorer = check_scoring(twin, scoring=self.scoring)
-            if data.covariates is not None and not isinstance(scorer, _BaseScorer):
+            if data.covariates is not None and not isinstance(scorer, BaseScorer):
                 raise ValueError(
                     f"scoring is {self.scoring!r}, a function of estimator, X and y, which cannot "
                     "be given the covariates that predictions need; expected the name of a score, "
@@ -271,7 +269,7 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
     def _routed(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return what the splitter is to be given."""
         params = {name: value for name, value in params.items() if value is not None}
-        if _routing_enabled():
+        if routing_enabled():
             return dict(process_routing(self, "fit", **params).splitter.split)
         unknown = sorted(set(params) - {"groups"})
         if unknown:

@@ -10,10 +10,8 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import assert_all_finite, compute_sample_weight
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
@@ -21,6 +19,7 @@ from sklearn.utils.validation import (
 
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase
+from pyfastr.estimators.sklearn_private import StrOptions, check_sample_weight
 from pyfastr.estimators.validation import check_tensor
 from pyfastr.estimators.watching import fit_method
 from pyfastr.solver.models import Models
@@ -112,7 +111,7 @@ class BinaryMixin(ClassifierMixin):
         X, y, self.classes_, labels = check_tensor_and_classes(self, X, y)
         weights = None
         if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
+            weights = check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
         if self.class_weight is not None:
             own = compute_sample_weight(self.class_weight, y)
             weights = own if weights is None else own * weights

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _check_sample_weight
 
 from pyfastr.estimators.labels import record_covariates
+from pyfastr.estimators.sklearn_private import check_sample_weight
 from pyfastr.estimators.validation import check_covariates
 from pyfastr.solver.logistic import profiled_offset
 from pyfastr.solver.models import Models
@@ -62,7 +62,7 @@ class Data:
         """
         weights = None
         if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
+            weights = check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
             _check_enough_weight(weights)
         source = as_source(X)
         Z = check_covariates(covariates, len(y))
@@ -127,10 +127,13 @@ class Data:
         if self.weights is None:
             return _least_squares(columns, left.T).T
         roots = np.sqrt(np.atleast_2d(self.weights))
-        roots = np.broadcast_to(roots if len(roots) == 1 else roots[task], left.shape)
-        return np.stack(
-            [_least_squares(columns * g[:, None], z * g) for g, z in zip(roots, left, strict=True)]
-        )
+        rows = np.zeros(len(left), int) if len(roots) == 1 else task
+        found = np.empty((len(left), columns.shape[1]))
+        for row in np.unique(rows):
+            # Models of one task share their weights, and so one factorisation.
+            own, g = rows == row, roots[row][:, None]
+            found[own] = _least_squares(columns * g, left[own].T * g).T
+        return found
 
     def predictions(self, models: Models, fitted: Array) -> Array:
         """Fitted values ``(K, N)`` in the units of y, with intercept and covariates."""

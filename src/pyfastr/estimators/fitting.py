@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.estimators.coefficient import LazyCoefficient
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.labels import check_covariate_names
 from pyfastr.estimators.outlets import OutletMixin
+from pyfastr.estimators.sklearn_private import Interval, StrOptions
 from pyfastr.estimators.validation import (
     LinearTensorMixin,
     as_generator,

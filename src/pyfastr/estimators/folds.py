@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.metrics._scorer import _BaseScorer
-from sklearn.utils import _safe_indexing
 
 from pyfastr.estimators.classifier import calibrate
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import FasTRBase
+from pyfastr.estimators.sklearn_private import BaseScorer, safe_indexing
 from pyfastr.estimators.validation import share_input
 from pyfastr.estimators.warning import warn
 from pyfastr.solver.models import Models
@@ -281,10 +280,10 @@ class Scoring:
     def _one(self, fits: FoldFits, which: int, train: Array, test: Array) -> float:
         """Score of one model by a scorer of scikit-learn, or by one of the user's own."""
         assert self.scorer is not None
-        y = _safe_indexing(self.y, test)
-        if not isinstance(self.scorer, _BaseScorer):
+        y = safe_indexing(self.y, test)
+        if not isinstance(self.scorer, BaseScorer):
             fitted = self.fitted(fits, which, train)
-            return float(self.scorer(fitted, _safe_indexing(self.X, test), y))
+            return float(self.scorer(fitted, safe_indexing(self.X, test), y))
         known = self._known(fits.predictions[which], train)
         return float(self.scorer(known, test[:, None], y, **self._weight_option(test)))
 

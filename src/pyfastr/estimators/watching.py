@@ -7,8 +7,7 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from sklearn.base import _fit_context
-
+from pyfastr.estimators.sklearn_private import checks_parameters
 from pyfastr.solver.progress import Event, Watcher, is_watched, watched_by
 
 try:
@@ -38,7 +37,7 @@ def fit_method(fit: Fit) -> Fit:
         with _following(self):
             return fit(self, *args, **kwargs)
 
-    checked: Any = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(watched))
+    checked: Any = with_callbacks(checks_parameters(watched))
     return checked
 
 

@@ -1,0 +1,29 @@
+"""What scikit-learn has no public name for: the one place to mend when a version moves it."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from sklearn.base import _fit_context
+from sklearn.metrics._scorer import _BaseScorer as BaseScorer
+from sklearn.utils import _safe_indexing as safe_indexing
+from sklearn.utils._metadata_requests import _routing_enabled as routing_enabled
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight as check_sample_weight
+
+__all__ = [
+    "BaseScorer",
+    "Interval",
+    "StrOptions",
+    "check_sample_weight",
+    "checks_parameters",
+    "routing_enabled",
+    "safe_indexing",
+]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def checks_parameters(fit: Method) -> Method:
+    """Let a `fit` check the parameters of its estimator first."""
+    checked: Any = _fit_context(prefer_skip_nested_validation=True)(fit)
+    return checked
