@@ -87,6 +87,7 @@ class CoefficientDisplay(Display):
         mode: int | None = None,
         n_slices: int = 12,
         colorbar: bool = True,
+        hatch: bool = False,
         **kwargs: Any,
     ) -> "CoefficientDisplay":
         """Draw.
@@ -104,6 +105,8 @@ class CoefficientDisplay(Display):
         n_slices : int, default=12
             The most slices of a montage, spread evenly if there are more.
         colorbar : bool, default=True
+        hatch : bool, default=False
+            Whether what is below 0 is hatched, for print without colours.
         **kwargs : dict
             For the images, as `Axes.imshow` takes them, or for the marks of a vector.
 
@@ -120,8 +123,12 @@ class CoefficientDisplay(Display):
             self.slices_ = montage(self.coef, place, mode, pairs, n_slices)
         panels = self._take_axes("axes", axes, len(self.slices_), **self._size())
         self._draw_images(panels, kwargs)
+        if hatch:
+            self._hatch_negative(panels)
         for panel, own in zip(panels, self.slices_, strict=True):
             self._finish_panel(panel, own, crossed=mode is None)
+            if mode is not None and axes is None:
+                panel.label_outer()
         if colorbar:
             self.figure_.colorbar(self.images_[0], ax=list(panels), label="coefficient")
         return self
@@ -132,11 +139,26 @@ class CoefficientDisplay(Display):
         largest = float(np.abs(self.coef).max()) or 1.0
         self.images_ = []
         for panel, own in zip(panels, self.slices_, strict=True):
-            values = own.of(self.coef)
             looks = {"cmap": style.diverging(panel), "vmin": -largest, "vmax": largest}
             looks |= self._geometry(own)
-            shown = np.ma.masked_equal(values.T if self._is_map(own) else values, 0)
+            shown = np.ma.masked_equal(self._rows(own), 0)
             self.images_.append(panel.imshow(shown, **{**looks, **kwargs}))
+
+    def _hatch_negative(self, panels: Axes) -> None:
+        """Hatch the entries below 0."""
+        for panel, own in zip(panels, self.slices_, strict=True):
+            values = self._rows(own)
+            edges = [
+                np.linspace(*self._extent(m), self.coef.shape[m] + 1) for m in self._axes_of(own)
+            ]
+            looks = {"hatch": "////", "facecolor": "none", "linewidth": 0}
+            below = np.ma.masked_where(values >= 0, values)
+            panel.pcolor(*edges, below, edgecolor=style.faint(panel, 0.7), **looks)
+
+    def _rows(self, own: Slice) -> Array:
+        """Return a slice with the mode that is drawn to the right last."""
+        values = own.of(self.coef)
+        return values.T if self._is_map(own) else values
 
     def _geometry(self, own: Slice) -> dict[str, Any]:
         """Return where an image lies on its axes."""
@@ -176,13 +198,16 @@ class CoefficientDisplay(Display):
         held = [m for m in range(self.coef.ndim) if m not in own.pair]
         if not held:
             return
-        panel.set_title(", ".join(self._cut(m, own.at[m]) for m in held))
+        size = "medium" if len(self.slices_) <= 3 else "small"
+        panel.set_title(", ".join(self._cut(m, own.at[m]) for m in held), fontsize=size)
         if crossed:
             looks = {"color": style.faint(panel), "linewidth": 0.8}
-            panel.axvline(
-                self.modes[across].positions(self.coef.shape[across])[own.at[across]], **looks
-            )
-            panel.axhline(self.modes[up].positions(self.coef.shape[up])[own.at[up]], **looks)
+            panel.axvline(self._position(across, own), **looks)
+            panel.axhline(self._position(up, own), **looks)
+
+    def _position(self, mode: int, own: Slice) -> float:
+        """Return where the cut of a mode is drawn."""
+        return float(self.modes[mode].positions(self.coef.shape[mode])[own.at[mode]])
 
     def _cut(self, mode: int, index: int) -> str:
         return f"{self.modes[mode].name} = {self.modes[mode].value(index)}"
@@ -190,9 +215,13 @@ class CoefficientDisplay(Display):
     def _size(self) -> dict[str, Any]:
         """Return the size of panels: smaller if there are many."""
         n_panels = len(self.slices_)
-        if n_panels <= 3:
-            return {"width": 4.2, "height": 3.6}
-        return {"width": 3.0, "height": 2.6, "in_a_row": 3 if n_panels == 6 else 4}
+        if n_panels > 3:
+            return {"width": 3.0, "height": 2.6, "in_a_row": 3 if n_panels == 6 else 4}
+        shapes = [self._geometry(own) for own in self.slices_]
+        sides = [np.abs(np.diff(np.reshape(shape["extent"], (2, 2)))) for shape in shapes]
+        tallest = max(float(up / across) for (across,), (up,) in sides)
+        equal = all(shape["aspect"] == "equal" for shape in shapes)
+        return {"width": 4.2, "height": np.clip(3.2 * tallest, 2.0, 4.4) + 0.4 if equal else 3.6}
 
     def _draw_vector(self, axes: Any, kwargs: dict[str, Any]) -> "CoefficientDisplay":
         """Draw the coefficient of vectors as stems; zeros are hollow."""

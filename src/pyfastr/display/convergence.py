@@ -83,7 +83,7 @@ class ConvergenceDisplay(Display):
         for panel, values, name in zip(panels, (self.loss, self.change), names, strict=True):
             looks = {"color": style.hue(panel, 0), "marker": style.marker(0), "markersize": 4}
             panel.plot(np.arange(1, len(values) + 1), values, **{**looks, **kwargs})
-            panel.xaxis.get_major_locator().set_params(integer=True)
+            style.whole_numbers(panel.xaxis)
             panel.set_xlabel("sweep")
             panel.set_ylabel(name)
         if (self.change > 0).any():

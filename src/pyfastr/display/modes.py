@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.display import style
+
 Array = NDArray[Any]
 
 # Coordinates are evenly spaced if steps differ by less than this share: affines are rounded.
@@ -101,7 +103,7 @@ class Mode:
         if self.is_even:
             return
         # Entries have whole numbers, and there is nothing between them.
-        axis.get_major_locator().set_params(integer=True)
+        style.whole_numbers(axis)
         if self.ticks is not None:
             axis.set_major_formatter(self._tick_text)
 

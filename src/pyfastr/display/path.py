@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.display import style
-from pyfastr.display.axes import Display, name_panels
+from pyfastr.display.axes import Display
 from pyfastr.display.modes import Mode, plain_modes
 
 Array = NDArray[Any]
@@ -98,7 +98,7 @@ class PathDisplay(Display):
         PathDisplay
         """
         panels = self._take_axes("axes", axes, len(self.factors))
-        name_panels(panels, self.modes, "entry of the unit component")
+        panels[0].set_ylabel("entry of the unit component")
         for panel, mode, factor in zip(panels, self.modes, self.factors, strict=True):
             self._draw_mode(panel, mode, factor, kwargs)
             panel.set_title(mode.label)
@@ -122,7 +122,10 @@ class PathDisplay(Display):
         if len(stuck):
             looks = {"marker": "x", "color": style.ink(panel), "label": "not converged"}
             panel.scatter(stuck, np.zeros(len(stuck)), **looks, zorder=3)
-        panel.legend(title="largest entries", fontsize="small")
+        # Room for the names, as lines are everywhere.
+        low, high = panel.get_ylim()
+        panel.set_ylim(low - 0.3 * (high - low), high)
+        panel.legend(title="largest entries", fontsize="small", loc="lower center", ncols=3)
 
 
 def _named_line(panel: Any, rank: int) -> dict[str, Any]:

@@ -188,15 +188,15 @@ class SelectionDisplay(Display):
 
     def _mark(self, panels: Axes, along: Direction) -> None:
         """Mark the chosen point, and those that are averaged with it."""
-        for point in self.averaged:
-            looks = {"s": 60, "facecolors": "none", "linewidths": 1, "zorder": 3}
+        chosen = {"s": 180, "linewidths": 2, "zorder": 4, "label": "chosen"}
+        averaged = {"s": 60, "linewidths": 1, "zorder": 3}
+        marks = [(point, averaged) for point in self.averaged]
+        for point, looks in [*marks, (self.chosen, chosen)]:
             panel = panels[point[0] if len(panels) > 1 else 0]
-            panel.scatter(*self._place(along, point), edgecolors=style.ink(panel), **looks)
-        panel = panels[self.chosen[0] if len(panels) > 1 else 0]
-        looks = {"s": 180, "facecolors": "none", "linewidths": 2, "zorder": 4}
-        panel.scatter(
-            *self._place(along, self.chosen), edgecolors=style.ink(panel), **looks, label="chosen"
-        )
+            # The best is one of those that are averaged.
+            name = {"label": "averaged"} if looks is averaged and point == self.chosen else {}
+            ring = {"facecolors": "none", "edgecolors": style.ink(panel)}
+            panel.scatter(*self._place(along, point), **ring, **looks, **name)
 
     def _place(self, along: Direction, point: tuple[int, int, int]) -> tuple[float, float]:
         """Return where a point of the grid is drawn."""
@@ -214,12 +214,10 @@ class SelectionDisplay(Display):
         panels[0].set_ylabel(self._y_label())
         panel = panels[self.chosen[0] if len(panels) > 1 else 0]
         handles, labels = panel.get_legend_handles_labels()
-        if along.name != "threshold" or len(self.ridges) == 1:
-            handles, labels = handles[-1:], labels[-1:]
-        title = "ridge" if len(labels) > 1 else None
-        if self.averaged:
-            labels[-1] = f"best; rings: the {len(self.averaged)} averaged"
-        panel.legend(handles, labels, title=title, fontsize="small")
+        several = along.name == "threshold" and len(self.ridges) > 1
+        if not several:
+            handles, labels = handles[1:], labels[1:]
+        panel.legend(handles, labels, title="ridge" if several else None, fontsize="small")
 
     def _y_label(self) -> str:
         return f"mean held-out {self.score_name}" if self.scores.shape[-1] > 1 else self.score_name

@@ -81,6 +81,12 @@ class StartsDisplay(Display):
     @property
     def meaning(self) -> str:
         """What the starts say, in words."""
+        if self.n_polished <= 1:
+            return (
+                "There was nothing to search: the solution is the only one."
+                if self.sure
+                else "There was one start, and nothing to compare it with."
+            )
         found = f"{self.n_hits} of {self.n_polished} polished solutions reached the best."
         if np.isfinite(self.gap):
             found += f" The next best leaves {self.gap:.3g} times its squared residuals."
@@ -105,10 +111,12 @@ class StartsDisplay(Display):
         StartsDisplay
         """
         panel = self._take_axes("ax", ax, 1, width=5.0)[0]
-        panel.set_title(fill(self.meaning, 58), fontsize="small", loc="left")
         if not len(self.losses):
+            middle = {"horizontalalignment": "center", "verticalalignment": "center"}
+            panel.text(0.5, 0.5, fill(self.meaning, 50), transform=panel.transAxes, **middle)
             panel.set_axis_off()
             return self
+        panel.set_title(fill(self.meaning, 58), fontsize="small", loc="left")
         # A solution that fits closer at a larger penalty comes before the best.
         nearest = np.argsort(np.abs(np.log(self.losses)), kind="stable")
         hits = np.isin(np.arange(len(self.losses)), nearest[: self.n_hits])
@@ -131,7 +139,7 @@ class StartsDisplay(Display):
         panel.set_ylim(min(low, 0.8), max(high, 2.0))
         panel.yaxis.set_major_formatter("{x:g}")
         panel.yaxis.set_minor_formatter("")
-        panel.xaxis.get_major_locator().set_params(integer=True)
+        style.whole_numbers(panel.xaxis)
         panel.set_xlabel("polished solution, the best first")
         panel.set_ylabel("squared residuals over the best")
         panel.legend()

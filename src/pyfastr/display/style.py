@@ -94,9 +94,15 @@ def line(index: int) -> Any:
 
 def ordered(panel: Any, n_colours: int) -> list[Any]:
     """Return colours for values in order; neighbours are alike, and lightness grows."""
-    low, high = (0.3, 1.0) if is_dark(panel) else (0.0, 0.85)
+    low, high = (0.3, 1.0) if is_dark(panel) else (0.0, 0.75)
     maps = require("matplotlib", "plot", "Drawing").colormaps
     return [maps["viridis"](place) for place in np.linspace(low, high, n_colours)]
+
+
+def whole_numbers(axis: Any) -> None:
+    """Write whole numbers beside an axis along which things are counted."""
+    ticker = require("matplotlib.ticker", "plot", "Drawing")
+    axis.set_major_locator(ticker.MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
 
 
 def diverging(panel: Any) -> Any:
@@ -178,7 +184,7 @@ def render_svg(figure: Any, salt: str = "pyfastr") -> str:
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     svg = text.getvalue()
     # Ids of groups serve nobody, and would be the same in all figures of a page.
-    return re.sub(r' id="[a-zA-Z0-9]+_\d+"', "", svg[svg.index("<svg") :]).strip()
+    return re.sub(r'<g id="[\w.]+_\d+"', "<g", svg[svg.index("<svg") :]).strip()
 
 
 def _colours() -> Any:

@@ -4,6 +4,7 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pyfastr.display import style
 from pyfastr.display.document import Figure
 from pyfastr.experiments.methods import OURS, Method
 from pyfastr.experiments.problems import Problem
@@ -14,12 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-# Ten methods: eight hues that stay apart for colour-blind readers, and two that markers tell apart.
-_COLOURS = (
-    *("#000000", "#e69f00", "#56b4e9", "#009e73", "#0072b2"),
-    *("#d55e00", "#cc79a7", "#767676", "#6a3d9a", "#8c510a"),
-)
-_MARKERS = "osD^vP*Xhd"
 _WIDTH, _HEIGHT = 11.0, 4.8
 _DODGE = 0.05
 
@@ -143,15 +138,15 @@ def _draw_time_outs(
     ended = [at for at, problem in enumerate(problems) if _is_ended(summary, problem, method)]
     # Side by side: many methods may end there.
     shift = _DODGE * (summary.plan.methods.index(method) - (len(summary.plan.methods) - 1) / 2)
-    style = {**_style(summary, method), "markerfacecolor": "white", "linestyle": ""}
-    panel.plot([at + shift for at in ended], [summary.plan.budget] * len(ended), **style)
+    hollow = {**_style(summary, method), "markerfacecolor": "white", "linestyle": ""}
+    panel.plot([at + shift for at in ended], [summary.plan.budget] * len(ended), **hollow)
 
 
 def _style(summary: Summary, method: Method) -> dict[str, Any]:
     """Return the colour and the mark of a method."""
     index = summary.plan.methods.index(method)
-    colour, marker = _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)]
-    return {"color": colour, "marker": marker, "markersize": 6}
+    colour = style.TEN[index % len(style.TEN)]
+    return {"color": colour, "marker": style.marker(index), "markersize": 6}
 
 
 def _is_ended(summary: Summary, problem: Problem, method: Method) -> bool:
