@@ -125,7 +125,10 @@ def _as_affine(target_affine: Any, first: Grid) -> Array:
     """Return a 3×3 or 4×4 matrix; voxel sizes keep the directions of the first image."""
     if isinstance(target_affine, Real):
         target_affine = [target_affine] * 3
-    affine = np.asarray(target_affine, dtype=float)
+    try:
+        affine = np.asarray(target_affine, dtype=float)
+    except (TypeError, ValueError):
+        affine = np.empty(0)
     if affine.shape == (3,) and (affine > 0).all() and np.isfinite(affine).all():
         return first.affine[:3, :3] / first.voxel_sizes * affine
     square = affine.shape in {(3, 3), (4, 4)} and np.isfinite(affine).all()

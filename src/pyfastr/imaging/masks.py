@@ -58,7 +58,8 @@ def prepare(estimator: Any) -> Preparation:
 def make_mask(preparation: Preparation, volumes: list[Volume], grid: Grid) -> Mask:
     """Return the mask on a grid."""
     if preparation.mask_img is not None:
-        return _given_mask(preparation.mask_img, grid)
+        asked = preparation.target_affine is not None
+        return _given_mask(preparation.mask_img, grid, expect_other_grid=asked)
     mean = _mean_volume(volumes, grid)
     masker = nilearn("maskers").NiftiMasker(
         mask_strategy=preparation.mask_strategy, mask_args=preparation.mask_args, reports=False
@@ -84,8 +85,8 @@ def _mean_volume(volumes: list[Volume], grid: Grid) -> Array:
     return (total / len(volumes)).astype(np.float32)
 
 
-def _given_mask(mask_img: Any, grid: Grid) -> Mask:
-    """Read a mask, and bring it to the grid if it is on another."""
+def _given_mask(mask_img: Any, grid: Grid, *, expect_other_grid: bool) -> Mask:
+    """Read a mask, and bring it to the grid if it is on another, with a warning unless asked."""
     if not isinstance(mask_img, str | os.PathLike) and not hasattr(mask_img, "dataobj"):
         raise TypeError(
             f"mask_img is of type {type(mask_img).__name__}; expected the path of an image, an "
@@ -97,13 +98,14 @@ def _given_mask(mask_img: Any, grid: Grid) -> Mask:
     mask = _as_binary(volumes[0])
     if volumes[0].grid.same_as(grid):
         return mask
-    warnings.warn(
-        f"The mask {volumes[0].name} has {volumes[0].grid.describe()}, but the images are used on "
-        f"{grid.describe()}: the mask was resampled to it by nearest neighbour. Resample it "
-        "yourself to silence this.",
-        UserWarning,
-        stacklevel=2,
-    )
+    if not expect_other_grid:
+        warnings.warn(
+            f"The mask {volumes[0].name} has {volumes[0].grid.describe()}, but the images have "
+            f"{grid.describe()}: the mask was resampled to theirs by nearest neighbour. Set "
+            "target_affine, or resample the mask yourself, to silence this.",
+            UserWarning,
+            stacklevel=2,
+        )
     moved = resample(mask.astype(np.uint8), volumes[0].grid, grid, "nearest") != 0
     if not moved.any():
         raise ValueError(

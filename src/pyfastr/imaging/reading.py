@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import binary_erosion
 
 from pyfastr.imaging.backend import image_data, make_image, nilearn
 from pyfastr.imaging.grid import Grid, Slices, bounding_box, resample
@@ -58,12 +59,16 @@ class Reader:
         _check_finite(volume, int(np.count_nonzero(~np.isfinite(out))))
 
     def unchecked(self, volume: Volume) -> Array:
-        """Return a whole volume on the grid, with its NaN where it was not resampled."""
+        """Return a whole volume on the grid, with NaN where it has no finite value."""
         values = np.array(volume.read(), dtype=self.dtype)
         if volume.grid.same_as(self.grid):
             return values
-        values[~np.isfinite(values)] = 0
-        return resample(values, volume.grid, self.grid, "continuous")
+        bad = ~np.isfinite(values)
+        values[bad] = 0
+        values = resample(values, volume.grid, self.grid, "continuous")
+        if bad.any():
+            values[_nearest(bad, volume.grid, self.grid)] = np.nan
+        return values
 
     def _processed(self, volume: Volume, moved: bool) -> Array:
         """Resample and smooth, in this order, as maskers of nilearn do."""
@@ -71,8 +76,7 @@ class Reader:
             values = np.array(volume.read(), dtype=self.dtype)
         bad = ~np.isfinite(values)
         if bad.any():
-            here = resample(bad.view(np.uint8), volume.grid, self.grid, "nearest") if moved else bad
-            _check_finite(volume, int(np.count_nonzero(here[self.mask])))
+            _check_finite(volume, self._n_inside(bad, volume.grid))
             values[bad] = 0
         if moved:
             values = resample(values, volume.grid, self.grid, "continuous")
@@ -80,6 +84,24 @@ class Reader:
             return values
         image = make_image(values, self.grid.affine)
         return image_data(nilearn("image").smooth_img(image, self.smoothing_fwhm))
+
+    def _n_inside(self, bad: NDArray[np.bool_], source: Grid) -> int:
+        """Count voxels of a volume that are bad and inside the mask.
+
+        On another grid these are the voxels of the mask that are nearest to a bad one, or the bad
+        ones deep inside that no voxel is nearest to. A background of NaN up to the edge of the
+        mask is none of them.
+        """
+        if source.same_as(self.grid):
+            return int(np.count_nonzero(bad[self.mask]))
+        here = _nearest(bad, source, self.grid)[self.mask]
+        deep = _nearest(binary_erosion(self.mask), self.grid, source)
+        return int(max(np.count_nonzero(here), np.count_nonzero(bad & deep)))
+
+
+def _nearest(flags: NDArray[np.bool_], source: Grid, target: Grid) -> NDArray[np.bool_]:
+    """Bring flags to another grid."""
+    return resample(flags.astype(np.uint8), source, target, "nearest") != 0
 
 
 def _check_finite(volume: Volume, n_bad: int) -> None:

@@ -54,7 +54,7 @@ class NiftiTransformer(ImageInputMixin, TransformerMixin, BaseEstimator):
         Type of the arrays. "auto" is float32 if that holds every stored value (float32 and
         integers of up to 16 bits), otherwise float64; the first fit decides.
     verbose : int, default=0
-        1 says how many images are read, 2 names each.
+        1 says what is done to how many images, 2 names each that is read.
 
     Attributes
     ----------
@@ -147,9 +147,11 @@ class NiftiTransformer(ImageInputMixin, TransformerMixin, BaseEstimator):
         volumes = find_volumes(imgs)
         dtype = _choose_dtype(self.dtype, volumes)
         wanted = prepare(self)
+        _check_fwhm(wanted.smoothing_fwhm)
         grid = target_grid(volumes[0].grid, wanted.target_affine, wanted.target_shape)
         if wanted.target_affine is None:
             check_one_grid(volumes, grid, f"the first image, {volumes[0].name},")
+        self._say("fit", 1, f"finding the mask of {len(volumes)} images of shape {grid.shape}")
         mask = make_mask(wanted, volumes, grid)
         self.mask_img_ = make_image(mask.astype(np.uint8), grid.affine)
         self.resampled_ = wanted.target_affine is not None
@@ -173,10 +175,10 @@ class NiftiTransformer(ImageInputMixin, TransformerMixin, BaseEstimator):
         if not self.resampled_:
             check_one_grid(volumes, self._grid, "the training images")
         reader = Reader(self._mask, self._grid, self.smoothing_fwhm_, self.dtype_)
-        self._say(1, f"reading {len(volumes)} images")
+        self._say("transform", 1, f"reading {len(volumes)} images")
         X = np.empty((len(volumes), *reader.outside.shape), dtype=self.dtype_)
         for sample, volume in zip(X, volumes, strict=True):
-            self._say(2, volume.name)
+            self._say("transform", 2, volume.name)
             reader.read(volume, sample)
         return X
 
@@ -241,10 +243,28 @@ class NiftiTransformer(ImageInputMixin, TransformerMixin, BaseEstimator):
         """The grid of the arrays."""
         return self._grid.crop(self.slices_)
 
-    def _say(self, level: int, words: str) -> None:
+    def _say(self, method: str, level: int, words: str) -> None:
         """Tell a person who watches."""
         if self.verbose >= level:
-            print(f"[{type(self).__name__}.transform] {words}", flush=True)  # noqa: T201
+            print(f"[{type(self).__name__}.{method}] {words}", flush=True)  # noqa: T201
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "mask_img_")
+
+
+def _check_fwhm(fwhm: Any) -> None:
+    """Refuse what is no width."""
+    if fwhm is None or (isinstance(fwhm, str) and fwhm == "fast"):
+        return
+    try:
+        widths = np.asarray(fwhm, dtype=float)
+    except (TypeError, ValueError):
+        widths = np.empty(0)
+    if widths.shape not in {(), (3,)} or not np.isfinite(widths).all() or (widths <= 0).any():
+        raise ValueError(
+            f"smoothing_fwhm is {fwhm!r}; expected a width in millimetres above 0, three of them, "
+            "'fast' or None."
+        )
 
 
 def _choose_dtype(dtype: Any, volumes: list[Volume]) -> np.dtype[Any]:

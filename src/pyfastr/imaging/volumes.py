@@ -45,7 +45,7 @@ class Volume:
         try:
             own = self.stored if self.index is None else self.stored[..., self.index]
             return np.asanyarray(own)
-        except (OSError, EOFError, ValueError, zlib.error) as error:
+        except _unreadable() as error:
             raise ValueError(
                 f"{self.name} cannot be read ({error}); the file may be damaged or cut short. "
                 "Write or fetch it again, or leave it out."
@@ -86,7 +86,7 @@ def open_image(path: Any) -> Any:
         )
     try:
         return nib.load(path)
-    except (OSError, EOFError, ValueError, zlib.error, *_nibabel_errors()) as error:
+    except _unreadable() as error:
         raise ValueError(
             f"{path} cannot be read as an image ({error}); expected a NIfTI file or another kind "
             "that nibabel reads."
@@ -166,14 +166,11 @@ def _kept_open(stored: Any) -> Any:
     return proxy(stored.file_like, layout, order=stored.order, keep_file_open=True)
 
 
-def _nibabel_errors() -> tuple[type[Exception], ...]:
-    """Return what nibabel raises for files that are no images, beside Python's own errors."""
+def _unreadable() -> tuple[type[Exception], ...]:
+    """Return the errors of files that are no images, or not whole."""
     nib = nibabel()
-    return (
-        nib.filebasedimages.ImageFileError,
-        nib.spatialimages.HeaderDataError,
-        nib.wrapstruct.WrapStructError,
-    )
+    own = (nib.filebasedimages.ImageFileError, nib.spatialimages.HeaderDataError)
+    return (OSError, EOFError, ValueError, zlib.error, nib.wrapstruct.WrapStructError, *own)
 
 
 def _check_header(image: Any, name: str) -> None:
