@@ -15,7 +15,7 @@ _REASONS = {
 
 
 def fitted_part(model: Any) -> Any:
-    """Return the estimator with the coefficient: a pipeline's last step, or the model itself.
+    """Return the estimator with the coefficient: a pipeline's last step, or what images fitted.
 
     Parameters
     ----------
@@ -25,14 +25,15 @@ def fitted_part(model: Any) -> Any:
     -------
     estimator
     """
-    part = model.steps[-1][1] if hasattr(model, "steps") else model
-    if isinstance(part, type):
+    if isinstance(model, type):
         raise TypeError(
-            f"estimator is the class {part.__name__}; expected a fitted object of it. Call it and "
+            f"estimator is the class {model.__name__}; expected a fitted object of it. Call it and "
             "then fit."
         )
-    check_is_fitted(part)
-    return part
+    if hasattr(model, "steps"):
+        return fitted_part(model.steps[-1][1])
+    check_is_fitted(model)
+    return fitted_part(model.estimator_) if hasattr(model, "estimator_") else model
 
 
 def attribute_of(model: Any, name: str) -> Any:

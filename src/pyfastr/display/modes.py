@@ -2,12 +2,14 @@
 
 import re
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.display import style
+from pyfastr.display.fitted import fitted_part
 
 Array = NDArray[Any]
 
@@ -139,14 +141,14 @@ def modes_of(model: Any) -> list[Mode]:
     >>> [mode.name for mode in modes_of(FasTRRegressor().fit(X, y))]
     ['mode 0', 'mode 1']
     """
-    steps = [model, *(step for _, step in getattr(model, "steps", []))]
-    named = next((step for step in steps if hasattr(step, "mode_names_in_")), None)
-    if named is None:
-        shapes = (getattr(step, "tensor_shape_in_", None) for step in reversed(steps))
-        return plain_modes(len(next((shape for shape in shapes if shape is not None), ())))
-    names = named.mode_names_in_
-    ticks = getattr(named, "mode_coords_in_", None) or [None] * len(names)
-    return [_mode(str(name), own) for name, own in zip(names, ticks, strict=True)]
+    steps = [step for _, step in getattr(model, "steps", [("", model)])]
+    # What a transformer of images gives the modes is called so without "in".
+    for step, end in product(steps, ("in_", "")):
+        if hasattr(step, f"mode_names_{end}"):
+            names = getattr(step, f"mode_names_{end}")
+            ticks = getattr(step, f"mode_coords_{end}", None) or [None] * len(names)
+            return [_mode(str(name), own) for name, own in zip(names, ticks, strict=True)]
+    return plain_modes(len(fitted_part(model).tensor_shape_in_))
 
 
 def plain_modes(n_modes: int) -> list[Mode]:

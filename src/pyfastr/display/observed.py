@@ -1,6 +1,7 @@
 """Predictions beside what was observed: of held-out samples, or of samples that users give."""
 
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -52,5 +53,13 @@ def observe(estimator: Any, X: Any, y: Any, covariates: Any, method: str) -> Obs
     fitted_part(estimator)
     y = column_or_1d(y)
     check_consistent_length(X, y)
-    options = {} if covariates is None else {"covariates": covariates}
-    return Observed(y, np.asarray(getattr(estimator, method)(X, **options)))
+    return Observed(y, np.asarray(_predict(getattr(estimator, method), X, covariates)))
+
+
+def _predict(method: Any, X: Any, covariates: Any) -> Any:
+    """Predict; images call covariates confounds, and pipelines pass them on by name only."""
+    if covariates is None:
+        return method(X)
+    known = signature(method).parameters
+    name = "confounds" if "confounds" in known else "covariates"
+    return method(X, **{name: covariates})

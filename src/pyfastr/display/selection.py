@@ -188,8 +188,8 @@ class SelectionDisplay(Display):
 
     def _mark(self, panels: Axes, along: Direction) -> None:
         """Mark the chosen point, and those that are averaged with it."""
-        chosen = {"s": 180, "linewidths": 2, "zorder": 4, "label": "chosen"}
-        averaged = {"s": 60, "linewidths": 1, "zorder": 3}
+        chosen: dict[str, Any] = {"s": 180, "linewidths": 2, "zorder": 4, "label": "chosen"}
+        averaged: dict[str, Any] = {"s": 60, "linewidths": 1, "zorder": 3}
         marks = [(point, averaged) for point in self.averaged]
         for point, looks in [*marks, (self.chosen, chosen)]:
             panel = panels[point[0] if len(panels) > 1 else 0]
