@@ -96,7 +96,7 @@ def test_what_is_no_image_is_named(study, paths, content):
             fit(study, paths)
 
 
-@pytest.mark.parametrize("params", [{}, {"smoothing_fwhm": 2.0}, {"target_affine": 1.2}])
+@pytest.mark.parametrize("params", [{}, {"smoothing_fwhm": 2.0}, {"target_affine": 0.8}])
 def test_nan_inside_the_mask_is_named_and_counted(study, paths, params):
     study.X[5, 3:5, 4, 3] = [np.nan, np.inf]
     study.images[5].to_filename(paths[5])
@@ -104,6 +104,13 @@ def test_nan_inside_the_mask_is_named_and_counted(study, paths, params):
         fit(study, paths, **params)
     if "target_affine" not in params:
         assert "in 2 voxels inside the mask" in str(e.value)
+
+
+def test_nan_between_the_voxels_of_a_coarser_grid_is_seen_too(study):
+    study.X[5, 3, 3, 2] = np.nan
+    study.mask[...] = True
+    with pytest.raises(ValueError, match=r"imgs\[5\] has NaN or infinity in 1 voxels inside"):
+        fit(study, study.images, target_affine=np.diag([2, 2, 2, 1]), target_shape=(4, 4, 3))
 
 
 @pytest.mark.parametrize("params", [{}, {"smoothing_fwhm": 2.0}, {"target_affine": 1.5}])
