@@ -5,13 +5,13 @@ BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint clean
+.PHONY: help demo test lint docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.with-plot ## run the demo; its report goes to demo/
-	$(BIN)/python examples/demo.py
+demo: $(VENV)/.with-cli ## run the demo; its report goes to demo/
+	$(BIN)/pyfastr demo --force
 
 test: $(VENV)/.with-test ## run the tests
 	$(BIN)/python -m pytest
@@ -22,8 +22,11 @@ lint: $(VENV)/.with-dev ## check style, types and layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-clean: ## remove the environment, the demo's report and all caches
-	rm -rf $(VENV) demo build dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
+docs: $(VENV)/.with-docs ## build the documentation site in docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
+clean: ## remove the environment, what was built, and all caches
+	rm -rf $(VENV) demo build dist docs/_build docs/auto_examples docs/api .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp for each extra, renewed when pyproject.toml changes.
