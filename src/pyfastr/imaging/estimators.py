@@ -39,7 +39,8 @@ class NiftiRegressor(RegressorMixin, NiftiModel):
     dtype : {"auto", float32, float64}, default="auto"
         Type of the arrays.
     verbose : int, default=0
-        1 says how many images are read and what is fitted, 2 names each image.
+        1 draws a bar while images are read and the estimator is fitted, where a person watches;
+        2 prints lines.
 
     Attributes
     ----------

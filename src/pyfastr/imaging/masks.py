@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.estimators.warning import warn
 from pyfastr.imaging.backend import image_data, make_image, nilearn
 from pyfastr.imaging.grid import Grid, resample
 from pyfastr.imaging.reading import Reader
 from pyfastr.imaging.volumes import Volume, find_volumes
+from pyfastr.solver.progress import tell
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -80,8 +82,9 @@ def _mean_volume(volumes: list[Volume], grid: Grid) -> Array:
     """Return the mean of all images on the grid; NaN of any of them stays NaN."""
     reader = Reader(np.ones(grid.shape, bool), grid, None, np.dtype(np.float32))
     total = np.zeros(grid.shape)
-    for volume in volumes:
+    for number, volume in enumerate(volumes):
         total += reader.unchecked(volume)
+        tell("averaging images for a mask", number + 1, len(volumes))
     return (total / len(volumes)).astype(np.float32)
 
 
@@ -99,12 +102,10 @@ def _given_mask(mask_img: Any, grid: Grid, *, expect_other_grid: bool) -> Mask:
     if volumes[0].grid.same_as(grid):
         return mask
     if not expect_other_grid:
-        warnings.warn(
+        warn(
             f"The mask {volumes[0].name} has {volumes[0].grid.describe()}, but the images have "
             f"{grid.describe()}: the mask was resampled to theirs by nearest neighbour. Set "
-            "target_affine, or resample the mask yourself, to silence this.",
-            UserWarning,
-            stacklevel=2,
+            "target_affine, or resample the mask yourself, to silence this."
         )
     moved = resample(mask.astype(np.uint8), volumes[0].grid, grid, "nearest") != 0
     if not moved.any():

@@ -1,9 +1,6 @@
 """What regression and classification of images share."""
 
 import inspect
-import os
-from importlib import import_module
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +9,8 @@ from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from pyfastr.estimators.outlets import SavedMixin
+from pyfastr.estimators.watching import showing
 from pyfastr.imaging.backend import nilearn
 from pyfastr.imaging.confounds import read_confounds
 from pyfastr.imaging.grid import Grid, resample
@@ -22,7 +21,7 @@ from pyfastr.imaging.volumes import find_volumes
 Array = NDArray[Any]
 
 
-class NiftiModel(ImageInputMixin, BaseEstimator):
+class NiftiModel(SavedMixin, ImageInputMixin, BaseEstimator):
     """A transformer and an estimator: parameters, the fit, and what is read off the two."""
 
     _default: ClassVar[type[Any]]
@@ -77,8 +76,9 @@ class NiftiModel(ImageInputMixin, BaseEstimator):
             With `save_as_html`, `open_in_browser` and a view in notebooks.
         """
         check_is_fitted(self)
-        report = import_module("pyfastr.display.report")
-        return report.model_report(
+        from pyfastr.display.report import model_report
+
+        return model_report(
             self.estimator_,
             X=None if imgs is None else self.transformer_.transform(imgs),
             y=y,
@@ -86,20 +86,6 @@ class NiftiModel(ImageInputMixin, BaseEstimator):
             title=title,
             background=self._background(background_img),
         )
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the fitted model to a file, which `pyfastr.load` reads.
-
-        Parameters
-        ----------
-        path : str or path
-
-        Returns
-        -------
-        Path
-        """
-        saved: Path = import_module("pyfastr.persistence").save(self, path)
-        return saved
 
     @property
     def mask_img_(self) -> Any:
@@ -147,9 +133,9 @@ class NiftiModel(ImageInputMixin, BaseEstimator):
         transformer = NiftiTransformer(
             **{name: getattr(self, name) for name in NiftiTransformer().get_params()}
         )
-        X = transformer.fit_transform(volumes)
-        self._say(f"fitting {type(estimator).__name__} to arrays of shape {X.shape}")
-        estimator.fit(X, y, **given)
+        with showing(self.verbose):
+            X = transformer.fit_transform(volumes)
+            estimator.fit(X, y, **given)
         estimator.mode_names_in_ = transformer.mode_names_
         estimator.mode_coords_in_ = transformer.mode_coords_
         self.mean_img_ = transformer.inverse_transform(
@@ -193,11 +179,6 @@ class NiftiModel(ImageInputMixin, BaseEstimator):
         if not volumes[0].grid.same_as(grid):
             values = resample(values, volumes[0].grid, grid, "continuous")
         return values[self.transformer_.slices_]
-
-    def _say(self, words: str) -> None:
-        """Tell a person who watches."""
-        if self.verbose:
-            print(f"[{type(self).__name__}.fit] {words}", flush=True)  # noqa: T201
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")

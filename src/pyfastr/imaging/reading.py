@@ -11,6 +11,7 @@ from scipy.ndimage import binary_erosion
 from pyfastr.imaging.backend import image_data, make_image, nilearn
 from pyfastr.imaging.grid import Grid, Slices, bounding_box, resample
 from pyfastr.imaging.volumes import Volume
+from pyfastr.solver.progress import tell
 
 Array = NDArray[Any]
 
@@ -57,6 +58,16 @@ class Reader:
             out[...] = values[self.slices]
         out[self.outside] = 0
         _check_finite(volume, int(np.count_nonzero(~np.isfinite(out))))
+
+    def read_all(self, volumes: list[Volume]) -> Array:
+        """Return samples of shape ``(n_samples, i, j, k)``, each read straight into its place."""
+        X = np.empty((len(volumes), *self.outside.shape), dtype=self.dtype)
+        for number, volume in enumerate(volumes):
+            self.read(volume, X[number])
+            last = number + 1 == len(volumes)
+            note = f"read {len(volumes)} images as {self.dtype} of shape {X.shape}" if last else ""
+            tell("reading images", number + 1, len(volumes), note)
+        return X
 
     def unchecked(self, volume: Volume) -> Array:
         """Return a whole volume on the grid, with NaN where it has no finite value."""

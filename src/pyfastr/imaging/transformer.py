@@ -5,10 +5,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
-from sklearn.utils._param_validation import StrOptions
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from pyfastr.estimators.outlets import SavedMixin
+from pyfastr.estimators.sklearn_private import StrOptions, checks_parameters
+from pyfastr.estimators.watching import showing
 from pyfastr.imaging.backend import image_data, make_image
 from pyfastr.imaging.grid import (
     Grid,
@@ -26,7 +28,7 @@ from pyfastr.imaging.volumes import Volume, check_one_grid, find_volumes
 Array = NDArray[Any]
 
 
-class NiftiTransformer(ImageInputMixin, TransformerMixin, BaseEstimator):
+class NiftiTransformer(SavedMixin, ImageInputMixin, TransformerMixin, BaseEstimator):
     """Brain images to arrays that keep their three axes, and back.
 
     Every image becomes an array of the box around the mask, zero outside the mask. Images are
@@ -54,7 +56,7 @@ class NiftiTransformer(ImageInputMixin, TransformerMixin, BaseEstimator):
         Type of the arrays. "auto" is float32 if that holds every stored value (float32 and
         integers of up to 16 bits), otherwise float64; the first fit decides.
     verbose : int, default=0
-        1 says what is done to how many images, 2 names each that is read.
+        1 draws a bar while images are read, where a person watches; 2 prints a line.
 
     Attributes
     ----------
@@ -128,7 +130,7 @@ class NiftiTransformer(ImageInputMixin, TransformerMixin, BaseEstimator):
         self.dtype = dtype
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checks_parameters
     def fit(self, imgs: Any, y: Any = None) -> "NiftiTransformer":
         """Find the grid and the mask.
 
@@ -151,8 +153,8 @@ class NiftiTransformer(ImageInputMixin, TransformerMixin, BaseEstimator):
         grid = target_grid(volumes[0].grid, wanted.target_affine, wanted.target_shape)
         if wanted.target_affine is None:
             check_one_grid(volumes, grid, f"the first image, {volumes[0].name},")
-        self._say("fit", 1, f"finding the mask of {len(volumes)} images of shape {grid.shape}")
-        mask = make_mask(wanted, volumes, grid)
+        with showing(self.verbose):
+            mask = make_mask(wanted, volumes, grid)
         self.mask_img_ = make_image(mask.astype(np.uint8), grid.affine)
         self.resampled_ = wanted.target_affine is not None
         self.smoothing_fwhm_ = wanted.smoothing_fwhm
@@ -175,12 +177,8 @@ class NiftiTransformer(ImageInputMixin, TransformerMixin, BaseEstimator):
         if not self.resampled_:
             check_one_grid(volumes, self._grid, "the training images")
         reader = Reader(self._mask, self._grid, self.smoothing_fwhm_, self.dtype_)
-        self._say("transform", 1, f"reading {len(volumes)} images")
-        X = np.empty((len(volumes), *reader.outside.shape), dtype=self.dtype_)
-        for sample, volume in zip(X, volumes, strict=True):
-            self._say("transform", 2, volume.name)
-            reader.read(volume, sample)
-        return X
+        with showing(self.verbose):
+            return reader.read_all(volumes)
 
     def inverse_transform(self, X: Any) -> Any:
         """Return arrays as an image on the whole grid, zero outside the mask.
@@ -242,11 +240,6 @@ class NiftiTransformer(ImageInputMixin, TransformerMixin, BaseEstimator):
     def _box(self) -> Grid:
         """The grid of the arrays."""
         return self._grid.crop(self.slices_)
-
-    def _say(self, method: str, level: int, words: str) -> None:
-        """Tell a person who watches."""
-        if self.verbose >= level:
-            print(f"[{type(self).__name__}.{method}] {words}", flush=True)  # noqa: T201
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "mask_img_")
