@@ -1,4 +1,4 @@
-"""The command as a user meets it: in a process of its own, interrupted, shared, misused."""
+"""`pyfastr reproduce` as a user meets it: in a process, interrupted, shared, misused."""
 
 import json
 import os
@@ -159,7 +159,7 @@ def invoke(monkeypatch, tmp_path):
 
 
 def test_figures_without_matplotlib_are_refused_before_the_work(invoke, monkeypatch):
-    monkeypatch.setattr("pyfastr.cli.app.find_spec", lambda name: None)
+    monkeypatch.setattr("pyfastr.cli.run_reproduce.find_spec", lambda name: None)
     outcome = invoke(["reproduce", "figure1"])
     assert outcome.exit_code == 2
     assert "pip install 'pyfastr[plot]'" in outcome.output
@@ -175,7 +175,7 @@ main()
 """
     with pytest.raises(subprocess.CalledProcessError) as caught:
         subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
-    assert caught.value.returncode == 1
+    assert caught.value.returncode == 2
     assert "which is not installed. Run: pip install 'pyfastr[cli]'" in caught.value.stderr
 
 

@@ -1,0 +1,164 @@
+"""Arrays from files: NumPy, HDF5, Zarr and MATLAB."""
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyfastr.cli.errors import InputError, as_input_error
+from pyfastr.cli.places import Place
+from pyfastr.estimators.extras import require
+
+Array = NDArray[Any]
+
+_HDF5 = (".h5", ".hdf5", ".hdf")
+_GIGABYTE = 1e9
+
+
+def is_array_file(place: Place) -> bool:
+    """Whether arrays can be read from a place, by the ending of its name.
+
+    Parameters
+    ----------
+    place : Place
+
+    Returns
+    -------
+    bool
+    """
+    return place.file.suffix.lower() in _READERS
+
+
+def read_array(place: Place, option: str) -> Array:
+    """Read an array of numbers or text.
+
+    Parameters
+    ----------
+    place : Place
+        Its name may be left out if the file has one array only.
+    option : str
+        What it was given as, for errors.
+
+    Returns
+    -------
+    ndarray
+        A memory map of an .npy file; what is stored otherwise is read into memory.
+    """
+    with as_input_error(
+        OSError, ValueError, EOFError, KeyError, what=f"{option}: {place.file} cannot be read"
+    ):
+        found = _READERS[place.file.suffix.lower()](place, option)
+    if found.dtype.kind not in "biufUS":
+        raise InputError(f"{option}: {place} has dtype {found.dtype}; expected numbers or text.")
+    return found
+
+
+def _read_npy(place: Place, option: str) -> Array:
+    if place.name:
+        raise InputError(f"{option}: {place.file} has no names; leave out {':' + place.name!r}.")
+    return np.load(place.file, mmap_mode="r", allow_pickle=False)
+
+
+def _read_npz(place: Place, option: str) -> Array:
+    import zipfile
+
+    with (
+        as_input_error(zipfile.BadZipFile, what=f"{option}: {place.file} is no .npz file"),
+        np.load(place.file, allow_pickle=False) as archive,
+    ):
+        return archive[_chosen(place, option, archive.files)]
+
+
+def _read_hdf5(place: Place, option: str) -> Array:
+    h5py = require("h5py", "stored", "Reading HDF5 files")
+    with h5py.File(place.file, "r") as file:
+        return _read_dataset(file, place, option, _datasets_of(file, h5py))
+
+
+def _read_zarr(place: Place, option: str) -> Array:
+    zarr = require("zarr", "stored", "Reading Zarr stores")
+    store = zarr.open(str(place.file), mode="r")
+    if isinstance(store, zarr.Array):
+        _check_fits_in_memory(store, place, option)
+        return np.asarray(store[...])
+    members = store.members(max_depth=None)
+    names = [name for name, member in members if isinstance(member, zarr.Array)]
+    return _read_dataset(store, place, option, names)
+
+
+def _read_mat(place: Place, option: str) -> Array:
+    from scipy.io import loadmat, whosmat
+    from scipy.io.matlab import MatReadError
+
+    try:
+        with as_input_error(MatReadError, what=f"{option}: {place.file} is no MATLAB file"):
+            names = [name for name, _, _ in whosmat(place.file)]
+            chosen = _chosen(place, option, names)
+            return np.asarray(loadmat(place.file, variable_names=[chosen])[chosen])
+    except NotImplementedError:
+        # MATLAB 7.3 writes HDF5, with the axes in the opposite order.
+        return _read_hdf5(place, option).T
+
+
+_READERS: dict[str, Callable[[Place, str], Array]] = {
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".zarr": _read_zarr,
+    ".mat": _read_mat,
+    **dict.fromkeys(_HDF5, _read_hdf5),
+}
+
+
+def _datasets_of(file: Any, h5py: Any) -> list[str]:
+    """Names of all arrays of an HDF5 file, but those in which MATLAB keeps its cells."""
+    names: list[str] = []
+    file.visititems(lambda n, item: names.append(n) if isinstance(item, h5py.Dataset) else None)
+    return [name for name in names if not name.startswith("#")]
+
+
+def _read_dataset(store: Any, place: Place, option: str, names: list[str]) -> Array:
+    """Read a named array of a store into memory."""
+    dataset = store[_chosen(place, option, names)]
+    _check_fits_in_memory(dataset, place, option)
+    found = dataset[...]
+    if found.dtype.kind == "O" and all(isinstance(entry, bytes) for entry in found.flat):
+        return np.array([entry.decode() for entry in found.flat]).reshape(found.shape)
+    return np.asarray(found)
+
+
+def _chosen(place: Place, option: str, names: Iterable[str]) -> str:
+    """Return which array is meant."""
+    known = [name for name in names if not name.startswith("__")]
+    wanted = place.name.strip("/")
+    if wanted in known:
+        return wanted
+    if not wanted and len(known) == 1:
+        return known[0]
+    if not known:
+        raise InputError(f"{option}: {place.file} has no arrays.")
+    what = f"has no array {place.name!r}" if wanted else "has several arrays; say which is meant"
+    raise InputError(
+        f"{option}: {place.file} {what}. It has {', '.join(known)}; for example "
+        f"{place.file}:{known[0]}"
+    )
+
+
+def _check_fits_in_memory(dataset: Any, place: Place, option: str) -> None:
+    """Refuse an array that this machine cannot hold."""
+    size = int(np.prod(dataset.shape, dtype=float)) * dataset.dtype.itemsize
+    memory = _physical_memory()
+    if memory is not None and size > memory:
+        raise InputError(
+            f"{option}: {place} has {size / _GIGABYTE:.0f} GB, this machine "
+            f"{memory / _GIGABYTE:.0f} GB of memory. Save it as .npy, which is read piece by piece."
+        )
+
+
+def _physical_memory() -> int | None:
+    """Bytes of memory, where the system tells."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None

@@ -1,0 +1,1 @@
+"""The commands: what each one takes. Their work is imported when they run."""

@@ -1,0 +1,153 @@
+"""The options of `pyfastr fit`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pyfastr.cli.errors import InputError
+from pyfastr.cli.options import DATA_HELP, Axis, Force, Json, Quiet, SamplesAxis
+from pyfastr.cli.voice import Voice
+
+_MODEL, _DATA, _OUTPUT = "Model", "Data", "Output"
+
+
+def fit(
+    data: Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)],
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            help="A value for each sample: .npy, table.csv:column (or .tsv), or just a name in "
+            "the file of DATA.",
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="Model file, .fastr.", rich_help_panel=_OUTPUT),
+    ],
+    report: Annotated[
+        Path | None,
+        typer.Option(help="Report to write, .html.", rich_help_panel=_OUTPUT),
+    ] = None,
+    coef_img: Annotated[
+        Path | None,
+        typer.Option(help="Coefficient image to write, .nii or .nii.gz.", rich_help_panel=_OUTPUT),
+    ] = None,
+    cv: Annotated[
+        bool,
+        typer.Option(
+            "--cv/--no-cv",
+            help="Choose the parameters by folds and score them there, or fit once with the values "
+            "given.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = True,
+    classify: Annotated[
+        bool,
+        typer.Option("--classify", help="Tell two classes apart.", rich_help_panel=_MODEL),
+    ] = False,
+    n_terms: Annotated[
+        str | None,
+        typer.Option(
+            metavar="1,2,...",
+            help="Numbers of unit-rank terms to choose from.",
+            show_default="1",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="0,0.1,...",
+            help="Relative thresholds to choose from, from 0 to below 1; one value fixes it.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    ridge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="0.01,1,...",
+            help="Relative ridges to choose from, from 0 on; one value fixes it.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    scale: Annotated[
+        str,
+        typer.Option(
+            metavar="HOW",
+            help="Centre and scale X, by all samples: each element, all as one (global), or each "
+            "slice of some modes (mode:0,1).",
+            rich_help_panel=_MODEL,
+        ),
+    ] = "none",
+    folds: Annotated[
+        int | None,
+        typer.Option(min=2, help="Number of folds.", show_default="5", rich_help_panel=_MODEL),
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(min=0, help="Seed of folds and starts.", rich_help_panel=_MODEL),
+    ] = 0,
+    covariates: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE:col1,col2",
+            help="Columns with a coefficient of their own, without penalty.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE:column",
+            help="Samples with the same value stay in one fold.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    mask: Annotated[
+        Path | None,
+        typer.Option(
+            help="Mask image.", show_default="computed from the images", rich_help_panel=_DATA
+        ),
+    ] = None,
+    samples_axis: Axis = SamplesAxis.first,
+    force: Force = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fit a model, choosing its parameters by cross-validation.
+
+    One command from a folder of images and a table to a model, a coefficient image and a report:
+
+        pyfastr fit scans/ people.csv:score -o model.fastr --coef-img coef.nii.gz --report fit.html
+    """
+    from pyfastr.cli.choices import Choices
+    from pyfastr.cli.run_fit import FitFiles, run_fit
+
+    if folds is not None and not cv:
+        raise InputError("--folds is of --cv; leave it out with --no-cv.")
+    voice = Voice(as_json=json, quiet=quiet)
+    choices = Choices.parse(
+        n_terms,
+        threshold,
+        ridge,
+        cv=cv,
+        classify=classify,
+        folds=folds or 5,
+        seed=seed,
+        scale=scale,
+        verbose=voice.verbose,
+    )
+    run_fit(
+        data,
+        target,
+        FitFiles(output, report, coef_img),
+        choices,
+        voice,
+        covariates=covariates,
+        groups=groups,
+        mask=mask,
+        axis=samples_axis,
+        force=force,
+    )

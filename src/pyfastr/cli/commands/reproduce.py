@@ -1,0 +1,95 @@
+"""The options of `pyfastr reproduce`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pyfastr.cli.options import Json
+from pyfastr.cli.voice import Voice
+
+# Those of `pyfastr.experiments`, which is not imported for the sake of a help page.
+METHODS = (
+    *("fastr", "published", "lasso", "enet", "eeridge", "remurs", "sturm", "surf", "gltrm"),
+    "ortrr",
+)
+EXPERIMENTS = ("table1", "table2", "table3", "figure1", "figure2")
+# The paper's number of trials and a patient limit; for a first look, few and short ones. A scan
+# cannot be made smaller, so it has more time.
+_TRIALS, _QUICK_TRIALS = 20, 3
+_BUDGET, _QUICK_BUDGET, _QUICK_SCAN_BUDGET = 600.0, 6.0, 60.0
+
+
+def reproduce(
+    experiment: Annotated[
+        str,
+        typer.Argument(
+            metavar="EXPERIMENT",
+            help=f"One of {', '.join(EXPERIMENTS)}, or all.",
+            autocompletion=lambda: [*EXPERIMENTS, "all"],
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder of results and report.")] = Path("reproduction"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the results in --out, or share them.")
+    ] = False,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            help=f"Small sizes, {_QUICK_TRIALS} trials, {_QUICK_BUDGET:g} s a fit "
+            f"({_QUICK_SCAN_BUDGET:g} s to scans).",
+        ),
+    ] = False,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,NAME",
+            help=f"Methods to run, some of {', '.join(METHODS)}.",
+            show_default="all",
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(min=1, help="Data sets of each problem.", show_default=str(_TRIALS)),
+    ] = None,
+    max_size: Annotated[
+        int | None, typer.Option(min=1, help="Leave out samples of more entries than this.")
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1, help="Seconds of one fit with its tuning.", show_default=f"{_BUDGET:g}"
+        ),
+    ] = None,
+    data_home: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of data-science-P1.mat to -P9.mat, for table3.",
+            show_default="~/pyfastr_data",
+        ),
+    ] = None,
+    training_metric: Annotated[
+        bool, typer.Option("--training-metric", help="Add what the paper seems to give as MSE.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Run the paper's experiments again, with every method on the same data.
+
+    Results are kept as they come: an interrupted run goes on with --resume, and several processes
+    may share the work of one --out.
+    """
+    from pyfastr.cli.run_reproduce import make_plan, open_store, run_and_report
+
+    plan = make_plan(
+        experiment,
+        methods.split(",") if methods is not None else METHODS,
+        quick=quick,
+        max_size=max_size,
+        data_home=data_home,
+        n_trials=trials or (_QUICK_TRIALS if quick else _TRIALS),
+        budget=budget or (_QUICK_BUDGET if quick else _BUDGET),
+        scan_budget=_QUICK_SCAN_BUDGET if quick and not budget else None,
+    )
+    store = open_store(out, resume)
+    run_and_report(plan, store, out, Voice(as_json=json), training_metric=training_metric)

@@ -1,0 +1,73 @@
+"""The options of `pyfastr simulate`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pyfastr.cli.errors import InputError
+from pyfastr.cli.options import Force, Json, Quiet, parse_shape
+from pyfastr.cli.voice import Voice
+
+
+def simulate(
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Arrays X, y and coef in one file, .npz."),
+    ] = None,
+    nifti: Annotated[
+        Path | None,
+        typer.Option(help="New folder of images, a mask and a table of scores, instead of arrays."),
+    ] = None,
+    shape: Annotated[
+        str | None,
+        typer.Option(
+            metavar="P1xP2x...",
+            help="Shape of a sample.",
+            show_default="20x20x20, images 12x14x10",
+        ),
+    ] = None,
+    samples: Annotated[
+        int | None,
+        typer.Option(min=2, help="Number of samples.", show_default="100, images 40"),
+    ] = None,
+    noise: Annotated[float, typer.Option(min=0, help="Standard deviation of the noise.")] = 0.1,
+    sparsity: Annotated[
+        float | None,
+        typer.Option(
+            min=0, max=0.99, help="Share of zeros in each factor; of arrays.", show_default="0.2"
+        ),
+    ] = None,
+    terms: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Unit-rank terms of the coefficient; of arrays.", show_default="1"
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw.")] = 0,
+    force: Force = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Draw data of the paper's simulation, to try the other commands on."""
+    from pyfastr.cli.run_simulate import Draw, simulate_arrays, simulate_images
+
+    voice = Voice(as_json=json, quiet=quiet)
+    if (output is None) == (nifti is None):
+        raise InputError("Say where the data go: either --output FILE.npz or --nifti FOLDER.")
+    if output is not None:
+        sizes = parse_shape(shape or "20x20x20", "--shape")
+        draw = Draw(sizes, samples or 100, noise, seed)
+        simulate_arrays(
+            draw,
+            output,
+            voice,
+            sparsity=0.2 if sparsity is None else sparsity,
+            n_terms=terms or 1,
+            force=force,
+        )
+    elif nifti is not None:
+        if sparsity is not None or terms is not None or force:
+            raise InputError("--sparsity, --terms and --force are of --output; leave them out.")
+        sizes = parse_shape(shape or "12x14x10", "--shape")
+        simulate_images(Draw(sizes, samples or 40, noise, seed), nifti, voice)

@@ -1,0 +1,172 @@
+"""What a fitted model tells of itself, whichever kind of estimator it is."""
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyfastr import __version__
+from pyfastr.cli.columns import Values
+
+if TYPE_CHECKING:
+    from pyfastr.cli.run_fit import FitData
+
+
+def is_imaging(model: Any) -> bool:
+    """Whether a model takes images.
+
+    Parameters
+    ----------
+    model : estimator
+
+    Returns
+    -------
+    bool
+    """
+    return type(model).__module__.startswith("pyfastr.imaging")
+
+
+def fastr_of(model: Any) -> Any:
+    """Return the FasTR estimator in an estimator of images or a pipeline.
+
+    Parameters
+    ----------
+    model : fitted estimator
+
+    Returns
+    -------
+    FasTRRegressor, FasTRClassifier or their CV twins
+    """
+    if is_imaging(model):
+        return fastr_of(model.estimator_)
+    return model[-1] if hasattr(model, "steps") else model
+
+
+def silence(model: Any) -> None:
+    """Set `verbose` to 0: a model file says how to fit it again, not who watched.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    """
+    fastr = fastr_of(model)
+    for part in (model, fastr, getattr(fastr, "best_estimator_", fastr)):
+        names = [name for name in part.get_params() if name.split("__")[-1] == "verbose"]
+        part.set_params(**dict.fromkeys(names, 0))
+
+
+def arguments_for(
+    model: Any, covariates: Values | None, method: str, **others: Any
+) -> dict[str, Any]:
+    """Name covariates, and others that are given, as a method of the model does.
+
+    Parameters
+    ----------
+    model : estimator
+    covariates : Values or None
+    method : {"fit", "predict"}
+    **others : dict
+        What is not None is passed on.
+
+    Returns
+    -------
+    dict
+    """
+    values = None if covariates is None else _framed(covariates)
+    name = "confounds" if is_imaging(model) else "covariates"
+    given = {name: values, **others}
+    step = f"{model.steps[-1][0]}__" if method == "fit" and hasattr(model, "steps") else ""
+    return {f"{step}{key}": value for key, value in given.items() if value is not None}
+
+
+def describe(
+    model: Any, read: "FitData", files: Mapping[str, Path], warnings: Sequence[str], seconds: float
+) -> dict[str, Any]:
+    """Collect what is to be told of a fit.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    read : FitData
+    files : mapping of str to Path
+    warnings : sequence of str
+    seconds : float
+
+    Returns
+    -------
+    dict
+    """
+    fastr, samples = fastr_of(model), read.samples
+    coef = np.asarray(fastr.coef_)
+    return {
+        "command": "fit",
+        "version": __version__,
+        "data": str(samples.place),
+        "target": str(read.target.place),
+        "estimator": type(fastr).__name__,
+        "n_samples": samples.n_samples,
+        "sample_shape": samples.shape,
+        "tensor_shape": coef.shape,
+        "chosen": chosen_of(fastr),
+        "score": _score(model, fastr, read),
+        "n_nonzero": int(np.count_nonzero(coef)),
+        "n_entries": coef.size,
+        "starts": _starts(fastr),
+        "converged": getattr(fastr, "converged_", None),
+        "seconds": round(seconds, 3),
+        "warnings": list(warnings),
+        "files": dict(files),
+    }
+
+
+def chosen_of(fastr: Any) -> dict[str, Any]:
+    """Return the parameters of the model, chosen or given.
+
+    Parameters
+    ----------
+    fastr : fitted FasTR estimator
+
+    Returns
+    -------
+    dict
+    """
+    own = fastr if hasattr(fastr, "best_params_") else None
+    return {
+        name: getattr(own, f"{name}_") if own is not None else getattr(fastr, name)
+        for name in ("n_terms", "threshold", "ridge")
+    }
+
+
+def _score(model: Any, fastr: Any, read: "FitData") -> dict[str, Any]:
+    """Return the held-out score, or that on the training data where none was held out."""
+    is_classifier = hasattr(fastr, "classes_")
+    if hasattr(fastr, "best_score_"):
+        spread = fastr.cv_results_["std_test_score"][fastr.best_index_]
+        name = "area under the ROC curve" if is_classifier else "R²"
+        n_folds = fastr.scores_path_.shape[-1]
+        return {"name": name, "value": fastr.best_score_, "spread": spread, "folds": n_folds}
+    arguments = arguments_for(model, read.covariates, "predict")
+    value = model.score(read.samples.X, read.target.array, **arguments)
+    return {"name": "accuracy" if is_classifier else "R²", "value": float(value), "folds": 0}
+
+
+def _starts(fastr: Any) -> dict[str, Any] | None:
+    """Return how the search went, where there was one."""
+    starts = getattr(fastr, "starts_", None)
+    if starts is None:
+        return None
+    names = ("n_starts", "n_polished", "n_hits", "gap", "sure")
+    return {name: getattr(starts, name) for name in names}
+
+
+def _framed(covariates: Values) -> Any:
+    """Give covariates their names, if there is a package for it."""
+    if not covariates.names:
+        return covariates.array
+    try:
+        pandas = import_module("pandas")
+    except ImportError:
+        return covariates.array
+    return pandas.DataFrame(covariates.array, columns=list(covariates.names))

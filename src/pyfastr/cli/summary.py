@@ -1,0 +1,120 @@
+"""What a person sees of results in a terminal."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from pyfastr.cli.samples import times
+
+
+def facts(rows: Mapping[str, Any]) -> Table:
+    """Draw names on the left and what they are on the right.
+
+    Parameters
+    ----------
+    rows : mapping of str to str or Text
+        What is empty is left out.
+
+    Returns
+    -------
+    rich.table.Table
+    """
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in rows.items():
+        if value:
+            grid.add_row(f"  {name}", value if isinstance(value, Text) else Text(str(value)))
+    return grid
+
+
+def fit_summary(found: Mapping[str, Any]) -> list[Any]:
+    """Draw what came of a fit.
+
+    Parameters
+    ----------
+    found : mapping
+        As `pyfastr.cli.fitted.describe` returns it.
+
+    Returns
+    -------
+    list of renderables
+    """
+    head = Text.assemble(
+        (found["estimator"], "bold"),
+        f" on {found['n_samples']} samples of {times(found['sample_shape'])}",
+        (f", {found['seconds']:.1f} s", "dim"),
+    )
+    rows = {
+        _score_name(found["score"]): _score_text(found["score"]),
+        "chosen" if found["score"]["folds"] else "given": chosen_text(found["chosen"]),
+        "coefficient": _coefficient_text(found),
+        "starts": _starts_text(found["starts"]),
+    }
+    return [head, facts(rows), "", facts(found["files"])]
+
+
+def chosen_text(chosen: Mapping[str, Any]) -> str:
+    """Say which parameters the model has.
+
+    Parameters
+    ----------
+    chosen : mapping
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from pyfastr.cli.summary import chosen_text
+    >>> chosen_text({"n_terms": 2, "threshold": 0.1, "ridge": 0.01})
+    '2 terms, threshold 0.1, ridge 0.01'
+    """
+    n_terms = chosen["n_terms"]
+    return (
+        f"{n_terms} term{'s' if n_terms != 1 else ''}, threshold {_number(chosen['threshold'])}, "
+        f"ridge {_number(chosen['ridge'])}"
+    )
+
+
+def _number(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
+
+
+def _score_name(score: Mapping[str, Any]) -> str:
+    name = {"area under the ROC curve": "ROC area"}.get(score["name"], score["name"])
+    return f"held-out {name}" if score["folds"] else f"training {name}"
+
+
+def _score_text(score: Mapping[str, Any]) -> Text:
+    """Say how good the model is, and on what."""
+    if not score["folds"]:
+        return Text.assemble(
+            (f"{score['value']:.4f}", "bold"), ("  on the samples it was fitted to", "dim")
+        )
+    return Text.assemble(
+        (f"{score['value']:.4f}", "bold green"),
+        f" ± {score['spread']:.4f}",
+        (f"  mean of {score['folds']} folds", "dim"),
+    )
+
+
+def _coefficient_text(found: Mapping[str, Any]) -> str:
+    """Say how sparse the coefficient is."""
+    share = found["n_nonzero"] / found["n_entries"]
+    return f"{found['n_nonzero']:,} of {found['n_entries']:,} entries are not zero ({share:.0%})"
+
+
+def _starts_text(starts: Mapping[str, Any] | None) -> Text | None:
+    """Say how many starts agreed, and whether that is enough."""
+    if starts is None:
+        return None
+    agreed = f"{starts['n_hits']} of {starts['n_polished']} agreed, "
+    if starts["sure"]:
+        return Text.assemble(agreed, ("sure", "green"))
+    return Text.assemble(
+        agreed, ("not sure", "yellow"), (": another solution may fit better", "dim")
+    )

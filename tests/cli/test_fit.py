@@ -1,0 +1,191 @@
+"""From files to a model: what `pyfastr fit` reads, says and writes."""
+
+import json
+
+import numpy as np
+import pytest
+
+import pyfastr
+from pyfastr import FasTRClassifierCV, FasTRRegressor, FasTRRegressorCV, TensorScaler
+
+h5py = pytest.importorskip("h5py")
+zarr = pytest.importorskip("zarr")
+
+FIT = ("fit", "X.npy", "people.csv:score", "-o", "model.fastr")
+
+
+def fitted(invoke, *arguments):
+    """Run a fit that must succeed; returns the model and the JSON document."""
+    outcome = invoke(*arguments, "--json")
+    assert outcome.exit_code == 0, outcome.output
+    return pyfastr.load("model.fastr"), json.loads(outcome.stdout)
+
+
+def test_the_model_is_that_of_the_same_call_in_python(invoke, data):
+    X, y, age = data
+    arguments = ["--covariates", "people.csv:age", "--groups", "people.csv:site", "--folds", 4]
+    model, told = fitted(invoke, *FIT, *arguments, "--seed", 3, "--n-terms", "1,2")
+    groups = np.arange(40) % 4
+    same = FasTRRegressorCV(n_terms=(1, 2), cv=4, random_state=3)
+    same.fit(X, y, covariates=age[:, None], groups=groups)
+    np.testing.assert_array_equal(model.coef_, same.coef_)
+    np.testing.assert_array_equal(model.predict(X, age[:, None]), same.predict(X, age[:, None]))
+    assert told["score"]["value"] == same.best_score_
+    assert told["chosen"] == {
+        "n_terms": same.n_terms_,
+        "threshold": same.threshold_,
+        "ridge": same.ridge_,
+    }
+
+
+def test_the_document_tells_what_was_fitted_and_written(invoke, data):
+    _, told = fitted(invoke, *FIT, "--threshold", "0.1", "--ridge", "0.01")
+    assert told["command"] == "fit"
+    assert (told["n_samples"], told["sample_shape"]) == (40, [6, 5])
+    assert (told["data"], told["target"]) == ("X.npy", "people.csv:score")
+    assert told["chosen"] == {"n_terms": 1, "threshold": 0.1, "ridge": 0.01}
+    assert told["score"]["folds"] == 5
+    assert told["starts"]["n_hits"] <= told["starts"]["n_polished"]
+    assert told["files"] == {"model": "model.fastr"}
+
+
+def test_one_fit_without_folds_says_so(invoke, data):
+    arguments = ("--no-cv", "--threshold", "0.2", "--ridge", "0.1", "--n-terms", "2")
+    model, told = fitted(invoke, *FIT, *arguments)
+    assert isinstance(model, FasTRRegressor)
+    assert (model.threshold, model.ridge, model.n_terms) == (0.2, 0.1, 2)
+    assert told["score"]["folds"] == 0
+    shown = invoke(*FIT, *arguments, "--force").stdout
+    assert "training R²" in shown
+    assert "held-out" not in shown
+
+
+def test_text_is_for_classes(invoke, data):
+    X, *_ = data
+    model, told = fitted(invoke, "fit", "X.npy", "people.csv:group", "--classify", *FIT[3:])
+    assert isinstance(model, FasTRClassifierCV)
+    assert model.classes_.tolist() == ["control", "patient"]
+    assert told["score"]["name"] == "area under the ROC curve"
+    assert model.predict(X).tolist().count("patient") > 5
+
+
+@pytest.mark.parametrize("how", ["element", "global", "mode:0", "mode:0,1"])
+def test_scaling_comes_before_the_model(invoke, data, how):
+    X, y, age = data
+    arguments = ("--scale", how, "--covariates", "people.csv:age", "--ridge", "0.01")
+    model, _ = fitted(invoke, *FIT, *arguments)
+    per = how if ":" not in how else tuple(map(int, how.removeprefix("mode:").split(",")))
+    Z = TensorScaler(per=per).fit_transform(X)
+    same = FasTRRegressorCV(ridges=[0.01], random_state=0).fit(Z, y, covariates=age[:, None])
+    np.testing.assert_allclose(model[-1].coef_, same.coef_)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        *("X.npy", "X.npz", "all.npz:X", "X.h5", "all.h5:deep/X", "X.zarr", "all.zarr:deep/X"),
+        *("v5.mat:X", "v73.mat:X"),
+    ],
+)
+def test_every_kind_of_file_gives_the_same_model(invoke, here, data, place):
+    X, y, _ = data
+    np.savez(here / "X.npz", X=X)
+    np.savez(here / "all.npz", X=X, y=y)
+    zarr.save_array(here / "X.zarr", X)
+    group = zarr.open_group(here / "all.zarr", mode="w")
+    for name, value in (("deep/X", X), ("y", y)):
+        group.create_array(name, data=value)
+    for file, arrays in (("X.h5", {"X": X}), ("all.h5", {"deep/X": X, "y": y})):
+        with h5py.File(here / file, "w") as store:
+            for name, value in arrays.items():
+                store[name] = value
+    write_mat(here / "v5.mat", here / "v73.mat", X=X)
+    model, _ = fitted(invoke, "fit", place, *FIT[2:], "--no-cv")
+    same = FasTRRegressor(random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.coef_, same.coef_)
+
+
+def write_mat(v5, v73, **arrays):
+    """Write MATLAB files; those of 7.3 are HDF5 with the axes in the opposite order."""
+    from scipy.io import savemat
+
+    savemat(v5, arrays)
+    with h5py.File(v73, "w", userblock_size=512) as store:
+        for name, value in arrays.items():
+            store[name] = value.T
+    head = b"MATLAB 7.3 MAT-file".ljust(116) + bytes(8) + b"\x00\x02IM"
+    with v73.open("r+b") as file:
+        file.write(head)
+
+
+def test_samples_on_the_last_axis_as_matlab_has_them(invoke, here, data):
+    X, y, _ = data
+    write_mat(here / "v5.mat", here / "v73.mat", X=np.moveaxis(X, 0, -1), y=y[:, None])
+    for file in ("v5.mat", "v73.mat"):
+        model, _ = fitted(
+            invoke,
+            "fit",
+            f"{file}:X",
+            "y",
+            "--samples-axis",
+            "last",
+            "--no-cv",
+            *FIT[3:],
+            "--force",
+        )
+        np.testing.assert_allclose(model.coef_, FasTRRegressor(random_state=0).fit(X, y).coef_)
+
+
+def test_what_is_assumed_of_matlab_files_is_said(invoke, here, data):
+    write_mat(here / "v5.mat", here / "v73.mat", X=data[0])
+    outcome = invoke("fit", "v5.mat:X", *FIT[2:], "--no-cv")
+    assert outcome.exit_code == 0, outcome.output
+    assert "the first axis is taken to count samples, 40 of shape 6×5" in outcome.stderr
+    assert "add --samples-axis last" in outcome.stderr
+
+
+def test_a_name_alone_is_sought_in_the_file_of_the_data(invoke, here, data):
+    X, y, age = data
+    np.savez(here / "all.npz", X=X, y=y, age=age)
+    model, told = fitted(invoke, "fit", "all.npz:X", "y", *FIT[3:], "--covariates", "age")
+    assert told["target"] == "all.npz:y"
+    assert model.best_estimator_.covariate_coef_.shape == (1,)
+
+
+def test_warnings_are_plain_lines(invoke, here, data):
+    np.save("flat.npy", np.ones(40))
+    outcome = invoke("fit", "X.npy", "flat.npy", *FIT[3:], "--no-cv", "--json")
+    assert outcome.exit_code == 0, outcome.output
+    line = "The coefficient is zero: y is constant, or intercept and covariates explain all of it."
+    assert f"Warning: {line} Check y." in outcome.stderr.splitlines()
+    assert ".py" not in outcome.stderr
+    assert line in json.loads(outcome.stdout)["warnings"][0]
+
+
+def test_two_values_look_like_classes(invoke, here, data):
+    np.save("two.npy", (data[1] > 0).astype(float))
+    outcome = invoke("fit", "X.npy", "two.npy", *FIT[3:], "--no-cv")
+    assert "has two values, 0 and 1. If they are classes, add --classify." in outcome.stderr
+    outcome = invoke("fit", "X.npy", "two.npy", *FIT[3:], "--no-cv", "--quiet", "--force")
+    assert (outcome.stdout, outcome.stderr) == ("", "")
+
+
+def test_the_summary_has_what_matters(command, here, data):
+    code, out, errors = command(*FIT, "--covariates", "people.csv:age", "--report", "report.html")
+    assert (code, errors) == (0, "")
+    assert "FasTRRegressorCV on 40 samples of 6×5" in out
+    for name in ("held-out R²", "chosen", "coefficient", "starts", "model", "report"):
+        assert f"  {name} " in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert (here / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_a_model_file_does_not_say_who_watched(here, data):
+    from pyfastr.cli.fitted import silence
+
+    X, y, _ = data
+    model = FasTRRegressorCV(thresholds=[0.0], ridges=[0.1], random_state=0).fit(X, y)
+    model.set_params(verbose=1)
+    model.best_estimator_.set_params(verbose=1)
+    silence(model)
+    assert (model.verbose, model.best_estimator_.verbose) == (0, 0)
