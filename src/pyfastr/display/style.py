@@ -10,10 +10,10 @@ import numpy as np
 
 from pyfastr.estimators.extras import require
 
-# Hues of Okabe and Ito, which stay apart for colour-blind readers, in an order that keeps the
-# strongest first; on dark ground each is lighter.
+# Hues that stay apart for colour-blind readers, those of Okabe and Ito on light ground and brighter
+# ones on dark; the first four are strong enough for thin lines.
 ON_LIGHT = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#6a3d9a", "#8c510a")
-ON_DARK = ("#56b4e9", "#ff8c42", "#2fc79c", "#e79cc5", "#9fd3f5", "#f0c04a", "#b79be0", "#c99a5b")
+ON_DARK = ("#56b4e9", "#ff8c42", "#2fc79c", "#c44fb3", "#d6fff4", "#f0e442", "#4f74d9", "#7d8ea3")
 # Ten colours for white paper, where marks tell apart what hues do not.
 TEN = (
     *("#000000", "#e69f00", "#56b4e9", "#009e73", "#0072b2"),
