@@ -10,6 +10,7 @@ from pyfastr.display.factors import FactorsDisplay
 from pyfastr.estimators.validation import as_generator
 from pyfastr.estimators.watching import showing
 from pyfastr.inference._scaling import Scaling, unpacked
+from pyfastr.inference._summary import Summary, counted
 from pyfastr.inference._tasks import (
     check_count,
     check_share,
@@ -23,8 +24,8 @@ from pyfastr.solver.models import Models
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
-class BootstrapResult:
+@dataclass(frozen=True, repr=False)
+class BootstrapResult(Summary):
     """Intervals of the entries of factors of unit length.
 
     Attributes
@@ -57,6 +58,20 @@ class BootstrapResult:
         ndarray of M matplotlib axes
         """
         return FactorsDisplay.from_result(self, axes=axes).axes_
+
+    def _facts(self) -> dict[str, str]:
+        facts = {"confidence": f"{self.confidence:g}"}
+        for mode, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
+            apart = np.count_nonzero(((low > 0) | (high < 0)).any(axis=1))
+            facts[f"mode_{mode}"] = f"{apart} of {len(low)}"
+        return facts
+
+    def _sentence(self) -> str:
+        n_bootstrap = len(self.samples[0]) if self.samples else 0
+        return (
+            "Entries of each mode whose interval leaves 0 out in some term, by "
+            f"{counted(n_bootstrap, 'bootstrap sample')}."
+        )
 
 
 def bootstrap_factors(

@@ -11,13 +11,14 @@ from pyfastr.display.permutation import PermutationDisplay
 from pyfastr.estimators.validation import as_generator
 from pyfastr.estimators.watching import showing
 from pyfastr.inference._statistic import PermutationStatistic
+from pyfastr.inference._summary import Summary, counted
 from pyfastr.inference._tasks import check_count
 
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
-class PermutationResult:
+@dataclass(frozen=True, repr=False)
+class PermutationResult(Summary):
     """A score, and what it is when the response is permuted.
 
     Attributes
@@ -37,6 +38,24 @@ class PermutationResult:
         """``(1 + number of permuted scores >= score) / (1 + n_permutations)``."""
         as_good = int(np.count_nonzero(self.permutation_scores >= self.score))
         return (1 + as_good) / (1 + len(self.permutation_scores))
+
+    def _facts(self) -> dict[str, str]:
+        permuted = self.permutation_scores
+        return {
+            "score": f"{self.score:.4g}",
+            "p_value": f"{self.p_value:.3g}",
+            "n_permutations": str(len(permuted)),
+            "permuted_mean": f"{permuted.mean():.4g}",
+            "permuted_max": f"{permuted.max():.4g}",
+        }
+
+    def _sentence(self) -> str:
+        permuted = self.permutation_scores
+        as_good = int(np.count_nonzero(permuted >= self.score))
+        return (
+            f"{as_good} of {counted(len(permuted), 'permuted response')} had a cross-validated "
+            "score as good as the observed one."
+        )
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the permuted scores as a histogram, and the score as a line.

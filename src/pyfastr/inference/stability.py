@@ -10,6 +10,7 @@ from pyfastr.display.stability import StabilityDisplay
 from pyfastr.estimators.validation import as_generator
 from pyfastr.estimators.watching import showing
 from pyfastr.inference._scaling import Scaling, unpacked
+from pyfastr.inference._summary import Summary, counted
 from pyfastr.inference._tasks import (
     check_count,
     check_share,
@@ -22,8 +23,8 @@ from pyfastr.inference._tasks import (
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
-class StabilityResult:
+@dataclass(frozen=True, repr=False)
+class StabilityResult(Summary):
     """How often each entry of each mode was selected.
 
     Attributes
@@ -70,6 +71,19 @@ class StabilityResult:
         ndarray of M matplotlib axes
         """
         return StabilityDisplay.from_result(self, axes=axes).axes_
+
+    def _facts(self) -> dict[str, str]:
+        facts = {"n_subsamples": str(self.n_subsamples), "fraction": f"{self.fraction:g}"}
+        pairs = zip(self.selected(), self.frequencies, strict=True)
+        for mode, (chosen, frequency) in enumerate(pairs):
+            facts[f"mode_{mode}"] = f"{np.count_nonzero(chosen)} of {len(frequency)}"
+        return facts
+
+    def _sentence(self) -> str:
+        return (
+            "Entries of each mode that were selected in at least 60 % of "
+            f"{counted(self.n_subsamples, 'subsample')}."
+        )
 
 
 def stability_selection(
