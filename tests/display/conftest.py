@@ -1,4 +1,5 @@
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -30,7 +31,7 @@ def draw():
 @pytest.fixture(autouse=True)
 def _close_figures():
     yield
-    mpl.pyplot.close("all")
+    plt.close("all")
 
 
 @pytest.fixture(scope="session")

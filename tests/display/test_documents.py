@@ -60,7 +60,7 @@ def test_html_escapes_text_and_carries_its_figures(section):
     assert "<p>Some &lt;text&gt;.</p>" in page
     assert "<td><strong>0.1</strong></td>" in page
     assert '<th colspan="2">measured</th>' in page
-    assert 'alt="lines &amp; &quot;dots&quot;"' in page
+    assert 'alt="lines &amp; &#34;dots&#34;"' in page
     (picture,) = re.findall(r"base64,([\w+/=]+)", page)
     assert base64.b64decode(picture) == b"<svg/>"
     assert '<a href="#part">First part</a>' in page

@@ -1,0 +1,237 @@
+"""What a person should know of a fitted model before using it, and what to do about it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from pyfastr.display import traits
+from pyfastr.display.fitted import fitted_part
+
+# Thresholds lie in [0, 1), ridges above 0; at these ends a grid has no use for more.
+LEAST_RIDGE, HIGHEST_THRESHOLD = 1e-5, 0.9
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One remark on a fit.
+
+    Attributes
+    ----------
+    level : {"problem", "caution", "note"}
+        Do not use the model as it is; use it with care; good to know.
+    what : str
+        What was seen.
+    do : str
+        What to do about it; empty if there is nothing to do.
+    """
+
+    level: Literal["problem", "caution", "note"]
+    what: str
+    do: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The level as a word to begin with."""
+        return self.level.capitalize()
+
+
+def advice(model: Any) -> list[Advice]:
+    """Return what calls for attention in a fitted model, the gravest first.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        A fitted estimator of pyfastr, or a pipeline that ends in one.
+
+    Returns
+    -------
+    list of Advice
+        Empty if all is well.
+
+    Examples
+    --------
+    >>> from pyfastr import FasTRRegressor
+    >>> from pyfastr.datasets import make_tensor_regression
+    >>> from pyfastr.display.advice import advice
+    >>> X, y = make_tensor_regression(12, (8, 8), random_state=0)
+    >>> model = FasTRRegressor(ridge=0.1, random_state=0).fit(X, y)
+    >>> [item.what for item in advice(model) if "free parameters" in item.what]
+    ['12 samples are no more than the 16 free parameters, which can fit them whatever they are.']
+    """
+    part = fitted_part(model)
+    checks = (_zero, _chance, _convergence, _starts, _few_samples, _edges, _terms, _mean, _seed)
+    found = [item for check in checks for item in check(part)]
+    order = ("problem", "caution", "note")
+    return sorted(found, key=lambda item: order.index(item.level))
+
+
+def _zero(part: Any) -> Iterator[Advice]:
+    """Warn of a coefficient without entries."""
+    if np.any(part.scales_):
+        return
+    if traits.is_choice(part):
+        do = (
+            "Check that the rows of X and y belong to the same samples and that both vary. If they "
+            "do, these samples do not show a relation of this form."
+        )
+    else:
+        do = "Check that X and y vary. If they do, lower `threshold`: it emptied a mode."
+    yield Advice("problem", "The coefficient is zero: predictions do not depend on X.", do)
+
+
+def _chance(part: Any) -> Iterator[Advice]:
+    """Warn of a score that chance explains."""
+    level = traits.chance_level(part) if traits.has_folds(part) else None
+    if level is None:
+        return
+    scores = traits.fold_scores(part)
+    error = scores.std(ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else 0.0
+    if scores.mean() - level > error:
+        return
+    name = traits.score_name(part)
+    yield Advice(
+        "problem",
+        f"Held-out samples are predicted no better than by chance: mean {name} "
+        f"{traits.number(scores.mean())}, where {traits.number(level)} is chance.",
+        "Do not interpret the coefficient. Check that the rows of X and y belong together; more "
+        "samples, less noise or fewer entries in X may help. "
+        "`pyfastr.inference.permutation_test` tells how such scores arise by chance.",
+    )
+
+
+def _convergence(part: Any) -> Iterator[Advice]:
+    """Warn of sweeps that were cut short."""
+    if getattr(part, "converged_", True) or not np.any(part.scales_):
+        return
+    ways = "Raise `max_iter` or `tol`."
+    if not traits.is_choice(part):
+        ways = f"Raise `max_iter`, `tol` or `ridge`, or let {_twin(part)} choose the ridge."
+    change = traits.number(float(part.history_["change"][-1]), 2)
+    yield Advice(
+        "caution",
+        f"The sweeps did not converge: the coefficient still changed by {change} of its size in "
+        f"sweep {part.n_iter_}.",
+        ways,
+    )
+
+
+def _starts(part: Any) -> Iterator[Advice]:
+    """Warn where starts ended in different solutions."""
+    starts = getattr(part, "starts_", None)
+    if starts is None or starts.sure or not np.any(part.scales_):
+        return
+    if starts.n_polished < 2:
+        yield Advice(
+            "note",
+            "Only one start was carried to the end, so nothing is known of other solutions.",
+            'Use `n_init="auto"` to have several starts compared.',
+        )
+        return
+    agreed = f"{starts.n_hits} of {starts.n_polished} starts that were carried to the end"
+    if 2 * starts.n_hits > starts.n_polished:
+        yield Advice(
+            "note",
+            f"{agreed} agree on this solution, but others fit nearly as well. With noise that is "
+            "usual.",
+        )
+        return
+    more = max(64, 4 * starts.n_starts)
+    regularise = "" if traits.is_choice(part) else f", let {_twin(part)} choose the ridge"
+    yield Advice(
+        "caution",
+        f"Only {agreed} reached this solution; another one leaves {_gap(starts.gap)}. The "
+        "coefficient may be one of several that fit alike.",
+        f"Run more starts (`n_init={more}`){regularise}, or use more samples. Compare fits of "
+        "different `random_state` before you interpret single entries.",
+    )
+
+
+def _gap(gap: float) -> str:
+    """Say how well another solution fits."""
+    if gap < 1:
+        return "even less of the squared residuals, at a larger penalty"
+    if not np.isfinite(gap):
+        return "far more of the squared residuals"
+    return f"{traits.number(gap, 4)} times its squared residuals"
+
+
+def _few_samples(part: Any) -> Iterator[Advice]:
+    """Warn where any data could be fitted."""
+    n_samples, n_free = traits.n_samples(part), traits.n_free(part)
+    if n_samples is None or n_samples > n_free:
+        return
+    choose = "" if traits.is_choice(part) else f"Choose ridge and threshold with {_twin(part)}. "
+    yield Advice(
+        "caution",
+        f"{n_samples} samples are no more than the {n_free} free parameters, which can fit them "
+        "whatever they are.",
+        f"{choose}Trust held-out scores only, never the fit to the training samples. More samples, "
+        "a coarser grid or fewer terms help.",
+    )
+
+
+def _edges(part: Any) -> Iterator[Advice]:
+    """Warn of a choice at the end of a grid, where better values may lie beyond."""
+    if not traits.has_folds(part):
+        return
+    ridges, thresholds = traits.grid_of(part, "ridge"), traits.grid_of(part, "threshold")
+    is_automatic = isinstance(part.ridges, str)
+    if len(ridges) > 1 and part.ridge_ == ridges[-1]:
+        yield _edge("largest", "ridge", part.ridge_, f"{10 * part.ridge_:g}")
+    elif len(ridges) > 1 and part.ridge_ == ridges[0] > LEAST_RIDGE and not is_automatic:
+        yield _edge("smallest", "ridge", part.ridge_, f"{part.ridge_ / 10:g}")
+    if len(thresholds) > 1 and part.threshold_ == thresholds[-1] < HIGHEST_THRESHOLD:
+        middle = (part.threshold_ + 1) / 2
+        yield _edge("largest", "threshold", part.threshold_, f"{middle:.2g}")
+    elif len(thresholds) > 1 and part.threshold_ == thresholds[0] > 0:
+        yield _edge("smallest", "threshold", part.threshold_, "0")
+
+
+def _edge(end: str, name: str, value: float, beyond: str) -> Advice:
+    return Advice(
+        "caution",
+        f"The choice is the {end} {name} of the grid, {traits.number(value)}; a better one may lie "
+        "beyond.",
+        f"Add {beyond} to `{name}s` and fit again.",
+    )
+
+
+def _terms(part: Any) -> Iterator[Advice]:
+    """Say that terms were asked for that the data do not need."""
+    n_empty = int(np.sum(np.asarray(part.scales_) == 0))
+    if 0 < n_empty < len(part.scales_):
+        yield Advice(
+            "note",
+            f"{n_empty} of {len(part.scales_)} terms vanished.",
+            f"Ask for {len(part.scales_) - n_empty} in `n_terms`; the fit is the same and simpler.",
+        )
+
+
+def _mean(part: Any) -> Iterator[Advice]:
+    """Say why a mean of folds has many terms."""
+    if not traits.is_mean(part) or len(part.scales_) < 2:
+        return
+    yield Advice(
+        "note",
+        f"The coefficient is the mean of the folds' models (refit=False), a sum of "
+        f"{len(part.scales_)} terms: good for prediction, but not of unit rank, and its factors "
+        "are not to be read one by one.",
+        "Use `refit=True` for a coefficient whose factors can be interpreted.",
+    )
+
+
+def _seed(part: Any) -> Iterator[Advice]:
+    """Say that another fit may differ."""
+    if part.random_state is None:
+        yield Advice(
+            "note",
+            "random_state is None: starts and folds are drawn anew in each fit.",
+            "Pass a number, such as `random_state=0`, so that others can repeat it exactly.",
+        )
+
+
+def _twin(part: Any) -> str:
+    """Name the estimator that chooses its own parameters."""
+    return "FasTRClassifierCV" if hasattr(part, "classes_") else "FasTRRegressorCV"

@@ -1,0 +1,106 @@
+"""The Python that makes the same fit again."""
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+_PLAIN = (bool, int, float, str, type(None))
+
+
+def code_for(model: Any, part: Any, *, fingerprint: str = "") -> str:
+    """Return code that fits a model with the same parameters.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+    part : estimator
+        The one with the coefficient: `model` itself, or its last step.
+    fingerprint : str, optional
+        Of the training data.
+
+    Returns
+    -------
+    str
+    """
+    writer = _Writer()
+    made = writer.pipeline(model) if hasattr(model, "steps") else writer.call(part)
+    with_covariates = ", covariates=covariates" if hasattr(part, "covariate_coef_") else ""
+    if hasattr(model, "steps") and with_covariates:
+        with_covariates = f", {model.steps[-1][0]}__covariates=covariates"
+    lines = [*writer.imports(), "", *writer.notes, f"model = {made}"]
+    lines.append(f"model.fit(X, y{with_covariates})")
+    if fingerprint:
+        owner = "model[-1]" if hasattr(model, "steps") else "model"
+        lines.append(f'assert {owner}.fingerprint_ == "{fingerprint}"  # the same data')
+    return "\n".join(lines)
+
+
+class _Writer:
+    """Writes constructors, and remembers what they need."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, set[str]] = {}
+        self.notes: list[str] = []
+
+    def imports(self) -> list[str]:
+        """Return the import lines, scikit-learn's after our own."""
+        return [
+            f"from {module} import {', '.join(sorted(names))}"
+            for module, names in sorted(self.names.items())
+        ]
+
+    def pipeline(self, model: Any) -> str:
+        """Write a pipeline with its steps' names."""
+        self.names.setdefault("sklearn.pipeline", set()).add("Pipeline")
+        steps = [f'    ("{name}", {self.value(name, step)}),' for name, step in model.steps]
+        return "\n".join(["Pipeline([", *steps, "])"])
+
+    def call(self, thing: Any) -> str:
+        """Write the constructor of an estimator with the parameters that differ from default."""
+        kind = type(thing)
+        module = "pyfastr" if kind.__module__.startswith("pyfastr.") else _public(kind.__module__)
+        self.names.setdefault(module, set()).add(kind.__name__)
+        values = thing.get_params(deep=False)
+        changed = [
+            f"{name}={self.value(name, values[name])}"
+            for name, parameter in inspect.signature(kind).parameters.items()
+            if name in values and not _same(values[name], parameter.default)
+        ]
+        return f"{kind.__name__}({', '.join(changed)})"
+
+    def value(self, name: str, value: Any) -> str:
+        """Write a parameter, or a name for what cannot be written in a line."""
+        if isinstance(value, np.generic):
+            value = value.item()
+        if _is_plain(value):
+            return repr(value)
+        if hasattr(value, "get_params") and not isinstance(value, type):
+            return self.call(value)
+        if isinstance(value, np.ndarray) and value.ndim == 1 and value.size <= 40:
+            return repr(value.tolist())
+        if type(value).__module__.startswith("sklearn.model_selection"):
+            self.names.setdefault("sklearn.model_selection", set()).add(type(value).__name__)
+            return repr(value)
+        self.notes.append(f"# {name}: what you passed, a {type(value).__name__}")
+        return name
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return len(value) <= 40 and all(isinstance(v, _PLAIN) for v in value)
+    if isinstance(value, dict):
+        return all(isinstance(v, _PLAIN) for pair in value.items() for v in pair)
+    return isinstance(value, _PLAIN)
+
+
+def _same(value: Any, default: Any) -> bool:
+    """Tell whether a parameter was left alone; arrays never were."""
+    return type(value) is type(default) and not isinstance(value, np.ndarray) and value == default
+
+
+def _public(module: str) -> str:
+    """Leave private modules out of a path, as people import it."""
+    parts = module.split(".")
+    public = parts[: next((i for i, p in enumerate(parts) if p.startswith("_")), len(parts))]
+    return ".".join(public)

@@ -1,0 +1,253 @@
+"""A paragraph on a fit for the methods section of a paper, and what to cite."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from pyfastr.display import traits
+from pyfastr.display.modes import modes_of
+
+PAPER = (
+    "J. Zhang and B. Wang. Fast and Scalable Estimator for Sparse and Unit-Rank Higher-Order "
+    "Regression Models. In 24th European Conference on Artificial Intelligence (ECAI), 2020."
+)
+_BIBTEX = """@inproceedings{{zhang2020fastr,
+  title     = {{Fast and Scalable Estimator for Sparse and Unit-Rank Higher-Order
+               Regression Models}},
+  author    = {{Zhang, Jiaqi and Wang, Beilun}},
+  booktitle = {{24th European Conference on Artificial Intelligence (ECAI 2020)}},
+  year      = {{2020}}
+}}
+
+@software{{pyfastr,
+  title   = {{pyfastr: sparse unit-rank tensor regression in Python}},
+  author  = {{{{The pyfastr developers}}}},
+  version = {{{version}}}
+}}"""
+
+
+@dataclass(frozen=True)
+class Citation:
+    """What to cite, in words and for a bibliography."""
+
+    text: list[str]
+    bibtex: str
+
+
+def citation() -> Citation:
+    """Return the paper whose model this is, and the software.
+
+    Returns
+    -------
+    Citation
+    """
+    from pyfastr import __version__
+
+    software = (
+        "The pyfastr developers. pyfastr: sparse unit-rank tensor regression in Python, version "
+        f"{__version__}."
+    )
+    return Citation([PAPER, software], _BIBTEX.format(version=__version__))
+
+
+def methods_text(model: Any, part: Any) -> list[str]:
+    """Describe a fit as a paper would.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+    part : estimator
+        The one with the coefficient.
+
+    Returns
+    -------
+    list of str
+        Paragraphs.
+    """
+    groups = (_model(model, part), _algorithm(part), _choice(part), _result(model, part))
+    return [" ".join(sentences) for group in groups if (sentences := list(group))]
+
+
+def _model(model: Any, part: Any) -> Iterator[str]:
+    """Say what was modelled."""
+    from pyfastr import __version__
+
+    shape = part.coef_.shape
+    n = traits.n_samples(part)
+    samples = "Samples" if n is None else f"The n = {n:,} samples"
+    yield f"{samples} are arrays of {traits.shape_text(shape)}{_mode_names(model)}."
+    yield from _scaling(model)
+    response = "A binary class" if is_classifier(part) else "The response"
+    yield (
+        f"{response} was modelled by sparse {_rank(part)} tensor regression (FasTR; Zhang and "
+        f"Wang, 2020), y = ⟨W, X⟩{' + b' if part.fit_intercept else ''}, whose coefficient W "
+        f"{_form(part)}, as implemented in pyfastr {__version__}."
+    )
+    if is_classifier(part):
+        yield (
+            "The logistic loss was minimised."
+            if part.loss == "logistic"
+            else "Classes were coded −1 and 1 and fitted by least squares."
+        )
+    if hasattr(part, "covariate_coef_"):
+        n_covariates = traits.count(len(part.covariate_coef_), "covariate")
+        yield f"{n_covariates} entered with unpenalised coefficients."
+
+
+def _rank(part: Any) -> str:
+    return "unit-rank" if len(part.scales_) == 1 else "low-rank"
+
+
+def _form(part: Any) -> str:
+    """Say what the coefficient is made of."""
+    n_modes, n_terms = part.coef_.ndim, traits.n_terms_of(part)
+    if n_modes == 1:
+        return "is a sparse vector"
+    outer = f"outer product of {n_modes} sparse vectors"
+    if n_terms == 1:
+        return f"is an {outer}"
+    return f"is a sum of {n_terms} terms, each an {outer}"
+
+
+def _mode_names(model: Any) -> str:
+    """Name the modes, where they have names."""
+    modes = modes_of(model)
+    if all(mode.name == f"mode {i}" for i, mode in enumerate(modes)):
+        return ""
+    return f" ({', '.join(mode.label for mode in modes)})"
+
+
+def _scaling(model: Any) -> Iterator[str]:
+    """Say what was done to X before."""
+    for _, step in getattr(model, "steps", [])[:-1]:
+        if hasattr(step, "get_params"):
+            yield f"X was transformed by {type(step).__name__} first, fitted to the same samples."
+
+
+def _algorithm(part: Any) -> Iterator[str]:
+    """Say how the coefficient was found."""
+    if part.coef_.ndim == 1:
+        yield (
+            "W is the soft-thresholded solution of a ridge regression, with a threshold relative "
+            "to its largest entry."
+        )
+        return
+    yield (
+        "Each vector in turn is the soft-thresholded solution of a ridge regression on X "
+        "contracted with all others (threshold λ relative to its largest entry, ridge ε relative "
+        "to the mean diagonal of the Gram matrix), until W changes by less than "
+        f"{traits.number(part.tol)} of its size."
+    )
+    if getattr(part, "starts_", None) is not None and part.starts_.n_starts > 1:
+        yield f"The best of {part.starts_.n_starts} starts was taken."
+
+
+def _choice(part: Any) -> Iterator[str]:
+    """Say how parameters were chosen, or what they were set to."""
+    if not traits.is_choice(part):
+        yield f"Parameters were set to λ = {_threshold(part)} and ε = {traits.number(part.ridge)}."
+        if part.refit_support:
+            yield "Entries that are not zero were then fitted anew without threshold."
+        return
+    if part.criterion == "evidence":
+        yield (
+            "The entries that are not zero were chosen by the lowest (N − dof) log RSS, without a "
+            f"threshold, with ε = {traits.number(part.ridge_)}."
+        )
+        return
+    yield _grid(part)
+    yield _chosen(part)
+    if part.refit:
+        refit = ", its non-zero entries without threshold" if part.refit_support else ""
+        yield f"The choice was then fitted to all samples{refit}."
+    else:
+        points = traits.count(len(part.averaged_), "point")
+        yield f"The coefficient is the mean of the folds' models at {points} of the grid."
+
+
+def _threshold(part: Any) -> str:
+    """Write a threshold that was set."""
+    if isinstance(part.threshold, str):
+        return "the order of the paper's theorem"
+    return traits.number(part.threshold)
+
+
+def _grid(part: Any) -> str:
+    """Say what was chosen from."""
+    what = [
+        _range("The threshold λ", traits.grid_of(part, "threshold")),
+        _range("the ridge ε", traits.grid_of(part, "ridge")),
+    ]
+    terms = traits.grid_of(part, "n_terms")
+    if len(terms) > 1:
+        what.append(f"the number of terms (from {', '.join(f'{n:g}' for n in terms)})")
+    return (
+        f"{', '.join(what[:-1])} and {what[-1]} were chosen by {_folds(part)} for the best "
+        f"{traits.score_name(part)}{_rule(part)}."
+    )
+
+
+def _range(symbol: str, values: list[float]) -> str:
+    if len(values) == 1:
+        return f"{symbol} (fixed at {traits.number(values[0])})"
+    low, high = traits.number(values[0]), traits.number(values[-1])
+    return f"{symbol} ({len(values)} values from {low} to {high})"
+
+
+def _folds(part: Any) -> str:
+    """Name the cross-validation."""
+    n_folds = part.scores_path_.shape[-1]
+    if part.cv is None or isinstance(part.cv, Integral):
+        return f"{n_folds}-fold cross-validation"
+    kind = type(part.cv).__name__
+    named = f" ({kind})" if hasattr(part.cv, "split") else ""
+    return f"cross-validation with {n_folds} folds{named}"
+
+
+def _rule(part: Any) -> str:
+    """Say how ties by chance were broken."""
+    if part.one_standard_error:
+        return ", taking the simplest model within one standard error of it"
+    return (
+        ", taking the highest threshold that fell short of it by chance only" if part.refit else ""
+    )
+
+
+def _chosen(part: Any) -> str:
+    """Give the choice and its score."""
+    scores = traits.fold_scores(part)
+    spread = f" (SD {traits.number(scores.std(ddof=1), 2)} across folds)" if len(scores) > 1 else ""
+    terms = f", {part.n_terms_} terms" if len(traits.grid_of(part, "n_terms")) > 1 else ""
+    return (
+        f"The choice (λ = {traits.number(part.threshold_)}, ε = {traits.number(part.ridge_)}"
+        f"{terms}) had a mean held-out {traits.score_name(part)} of "
+        f"{traits.number(part.best_score_)}{spread}."
+    )
+
+
+def _result(model: Any, part: Any) -> Iterator[str]:
+    """Describe the coefficient that was found."""
+    n_nonzero = int(np.count_nonzero(part.coef_))
+    share = f"{n_nonzero:,} of {part.coef_.size:,} entries"
+    yield f"W has {share} other than zero{_supports(model, part)}."
+    starts = getattr(part, "starts_", None)
+    if starts is not None and starts.n_polished > 1:
+        yield (
+            f"Of the {starts.n_polished} starts that were carried to the end, {starts.n_hits} "
+            "reached this solution."
+        )
+
+
+def _supports(model: Any, part: Any) -> str:
+    """Count the entries of a single term's factors."""
+    if len(part.scales_) > 1 or part.coef_.ndim == 1 or not np.any(part.scales_):
+        return ""
+    counts = [
+        f"{np.count_nonzero(factor)} of {len(factor)} in {mode.name}"
+        for mode, factor in zip(modes_of(model), part.factors_, strict=True)
+    ]
+    return f" ({', '.join(counts)})"

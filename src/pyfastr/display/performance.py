@@ -1,0 +1,187 @@
+"""How well a model predicts samples that it has not seen, as far as that is known."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
+
+from pyfastr.display import traits
+
+Array = NDArray[Any]
+
+_CAREFUL = (
+    "The point was chosen by these same scores, which makes them slightly optimistic. For a score "
+    "free of that, hold samples out of the whole choice: "
+    "`sklearn.model_selection.cross_val_score(model, X, y)`."
+)
+_UNKNOWN = (
+    "Nothing is known of how well this model predicts new samples: it was fitted to all samples it "
+    "was given, and how well it fits those says little. {how}"
+)
+_HOW_TO_KNOW = (
+    "Give samples that it has not seen, `model.generate_report(X=X_new, y=y_new)`, or use {twin}, "
+    "which holds samples out in turn."
+)
+
+
+@dataclass(frozen=True)
+class Card:
+    """A figure that counts, with its name and a remark."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Given:
+    """What was predicted for samples that the caller gave.
+
+    Attributes
+    ----------
+    target : ndarray of shape (n_samples,)
+        Response; of classes 0 or 1.
+    prediction : ndarray of shape (n_samples,)
+        Predicted response, or decision value.
+    seen : bool
+        Whether these are the samples that the model was fitted to.
+    """
+
+    target: Array
+    prediction: Array
+    seen: bool
+
+
+def predict_given(model: Any, part: Any, X: Any, y: Any, covariates: Any, seen: bool) -> Given:
+    """Predict samples that the caller gave.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+    part : estimator
+    X : array-like of shape (n_samples, p1, ..., pM)
+    y : array-like of shape (n_samples,)
+    covariates : array-like of shape (n_samples, n_covariates) or None
+    seen : bool
+
+    Returns
+    -------
+    Given
+    """
+    before = getattr(model, "steps", [])[:-1]
+    values = model[:-1].transform(X) if before else X
+    more = () if covariates is None else (covariates,)
+    target = np.asarray(y).reshape(-1)
+    if not is_classifier(part):
+        return Given(target.astype(float), np.asarray(part.predict(values, *more), float), seen)
+    unknown = sorted(set(target.tolist()) - set(part.classes_.tolist()), key=str)
+    if unknown:
+        raise ValueError(
+            f"y has the classes {unknown}; expected those of the fit, {part.classes_.tolist()}."
+        )
+    codes = (target == part.classes_[1]).astype(int)
+    return Given(codes, np.asarray(part.decision_function(values, *more), float), seen)
+
+
+def performance_text(part: Any, given: Given | None) -> list[str]:
+    """Say in sentences how well a model predicts.
+
+    Parameters
+    ----------
+    part : estimator
+    given : Given or None
+
+    Returns
+    -------
+    list of str
+        Paragraphs.
+    """
+    text = [] if given is None else [_given_text(part, given)]
+    if traits.has_folds(part):
+        return [*text, _folds_text(part), _CAREFUL]
+    if given is None or given.seen:
+        text.append(_unknown_text(part))
+    return text
+
+
+def performance_card(part: Any, given: Given | None) -> Card:
+    """Return the figure that tells best how well a model predicts.
+
+    Parameters
+    ----------
+    part : estimator
+    given : Given or None
+
+    Returns
+    -------
+    Card
+    """
+    if given is not None and not given.seen:
+        name, value = _main_score(part, given)
+        return Card(f"{_capital(name)} of samples given", value, f"{len(given.target):,} samples")
+    if traits.has_folds(part):
+        scores = traits.fold_scores(part)
+        spread = f", SD {traits.number(scores.std(ddof=1), 2)}" if len(scores) > 1 else ""
+        return Card(
+            f"Held-out {traits.score_name(part)}",
+            traits.number(part.best_score_),
+            f"mean of {traits.count(len(scores), 'fold')}{spread}",
+        )
+    return Card("Held-out score", "unknown", "no samples were held out")
+
+
+def _main_score(part: Any, given: Given) -> tuple[str, str]:
+    """Return name and value of the score of samples that were given."""
+    if not is_classifier(part):
+        return "R²", traits.number(r2_score(given.target, given.prediction))
+    if len(np.unique(given.target)) < 2:
+        return "accuracy", traits.number(_accuracy(given))
+    return "area under the ROC curve", traits.number(roc_auc_score(given.target, given.prediction))
+
+
+def _accuracy(given: Given) -> float:
+    return float(accuracy_score(given.target, given.prediction > 0))
+
+
+def _given_text(part: Any, given: Given) -> str:
+    """Score what was given, and say what kind of samples that is."""
+    name, value = _main_score(part, given)
+    text = f"{_capital(name)} of the {len(given.target):,} samples given to this report: {value}."
+    if is_classifier(part):
+        text += f" Accuracy: {traits.number(_accuracy(given))}."
+    else:
+        error = float(np.sqrt(np.mean((given.target - given.prediction) ** 2)))
+        text += f" Root mean squared error: {traits.number(error)}."
+    if given.seen:
+        return (
+            f"{text} These are the samples that the model was fitted to, so this is no measure of "
+            "how well it predicts new ones."
+        )
+    return f"{text} This counts only if none of them took part in the fit."
+
+
+def _folds_text(part: Any) -> str:
+    scores, name = traits.fold_scores(part), traits.score_name(part)
+    low, high = traits.number(scores.min()), traits.number(scores.max())
+    text = (
+        f"Mean {name} over {traits.count(len(scores), 'fold')}: "
+        f"{traits.number(part.best_score_)} (from {low} to {high}). Every sample was predicted by "
+        "a model that was fitted without it."
+    )
+    level = traits.chance_level(part)
+    return text if level is None else f"{text} Chance has {level:g}."
+
+
+def _unknown_text(part: Any) -> str:
+    """Say that nothing is known, and how to know."""
+    twin = "FasTRClassifierCV" if is_classifier(part) else "FasTRRegressorCV"
+    if traits.is_choice(part):
+        twin = f'{twin} with `criterion="cv"`'
+    return _UNKNOWN.format(how=_HOW_TO_KNOW.format(twin=twin))
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,111 @@
+"""Facts about a fitted model that several parts of a report state."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+Array = NDArray[Any]
+
+_SCORE_NAMES = {
+    "r2": "R²",
+    "roc_auc": "area under the ROC curve",
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+}
+_RAISED = str.maketrans("−0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_CHANCE = {"r2": 0.0, "explained_variance": 0.0, "roc_auc": 0.5, "balanced_accuracy": 0.5}
+
+
+def is_choice(part: Any) -> bool:
+    """Tell whether a model chose its parameters from a grid."""
+    return hasattr(part, "cv_results_")
+
+
+def has_folds(part: Any) -> bool:
+    """Tell whether a model chose by scores of held-out samples."""
+    return is_choice(part) and part.criterion == "cv"
+
+
+def is_mean(part: Any) -> bool:
+    """Tell whether the coefficient is the mean of the folds' models."""
+    return has_folds(part) and not part.refit
+
+
+def scoring_key(part: Any) -> str:
+    """Return scikit-learn's name of the score that chose, empty for a function of the user's."""
+    if part.scoring is None:
+        return "roc_auc" if is_classifier(part) else "r2"
+    return part.scoring if isinstance(part.scoring, str) else ""
+
+
+def score_name(part: Any) -> str:
+    """Return what the score is called in a sentence."""
+    key = scoring_key(part)
+    own = getattr(part.scoring, "__name__", "score of your own")
+    return _SCORE_NAMES.get(key, key.replace("_", " ")) or own
+
+
+def chance_level(part: Any) -> float | None:
+    """Return the score of a model that knows nothing, where that is fixed."""
+    return _CHANCE.get(scoring_key(part))
+
+
+def fold_scores(part: Any) -> Array:
+    """Return the scores of the choice in the folds that have one."""
+    scores = np.array(
+        [
+            part.cv_results_[f"split{fold}_test_score"][part.best_index_]
+            for fold in range(part.scores_path_.shape[-1])
+        ]
+    )
+    return scores[np.isfinite(scores)]
+
+
+def grid_of(part: Any, name: str) -> list[float]:
+    """Return the values of a parameter that were tried, ascending."""
+    return sorted(set(np.asarray(part.cv_results_[f"param_{name}"]).tolist()))
+
+
+def n_terms_of(part: Any) -> int:
+    """Return the number of terms that was fitted; that of each fold, if their mean was taken."""
+    return int(getattr(part, "n_terms_", len(part.scales_)))
+
+
+def n_free(part: Any) -> int:
+    """Return the number of free parameters of a fit."""
+    shape = part.coef_.shape
+    nuisance = int(part.fit_intercept) + len(getattr(part, "covariate_coef_", ()))
+    return n_terms_of(part) * (sum(shape) - len(shape) + 1) + nuisance
+
+
+def n_samples(part: Any) -> int | None:
+    """Return how many samples were fitted, where it is known."""
+    return getattr(part, "n_samples_in_", None)
+
+
+def shape_text(shape: tuple[int, ...]) -> str:
+    """Write a shape as people do."""
+    return " × ".join(str(size) for size in shape)
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Write a number shortly, with a true minus sign and powers of ten as people write them.
+
+    Examples
+    --------
+    >>> from pyfastr.display.traits import number
+    >>> number(-0.01234), number(1e-5), number(2.5e-7)
+    ('−0.0123', '10⁻⁵', '2.5 × 10⁻⁷')
+    """
+    mantissa, _, exponent = f"{value:.{digits}g}".replace("-", "−").partition("e")
+    if not exponent:
+        return mantissa
+    power = "10" + exponent.replace("+", "").replace("−0", "−").lstrip("0").translate(_RAISED)
+    return power if mantissa == "1" else f"{mantissa} × {power}"
+
+
+def count(value: int, what: str) -> str:
+    """Write a number of things, in plural where it is one."""
+    return f"{value:,} {what}" + ("" if value == 1 else "s")

@@ -1,0 +1,133 @@
+"""What the page's viewer is given: factors and scales, from which it multiplies any slice."""
+
+import base64
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyfastr.display.modes import Mode, modes_of
+from pyfastr.display.templating import json_for_page
+
+Array = NDArray[Any]
+
+# Grey levels span these percentiles of the anatomy, as a few bright voxels would darken all else.
+DARKEST, BRIGHTEST = 1.0, 99.5
+
+
+@dataclass(frozen=True)
+class ViewedMode:
+    """A mode as the controls name it."""
+
+    label: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """The viewer of one coefficient, for its template.
+
+    Attributes
+    ----------
+    data : str
+        JSON for the script.
+    modes : list of ViewedMode
+    terms : list of str
+        Scale of each term; empty if there is one.
+    n_panels : int
+        Three linked slices, or the one of a matrix.
+    has_background : bool
+    """
+
+    data: Any
+    modes: list[ViewedMode]
+    terms: list[str]
+    n_panels: int
+    has_background: bool
+
+
+def make_viewer(model: Any, part: Any, background: Any = None) -> Viewer | None:
+    """Gather what the viewer needs of a fitted model.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        Knows the names of modes.
+    part : estimator
+        Has the coefficient.
+    background : array-like of the shape of coef_, optional
+
+    Returns
+    -------
+    Viewer or None
+        None for vectors, of which there are no slices.
+    """
+    shape = part.coef_.shape
+    anatomy = None if background is None else _as_bytes(background, shape)
+    if len(shape) < 2:
+        return None
+    modes = modes_of(model)
+    terms = [f"{scale:.3g}" for scale in part.scales_] if len(part.scales_) > 1 else []
+    data = {
+        "shape": list(shape),
+        "factors": [_encoded(factor) for factor in part.factors_],
+        "scales": _encoded(part.scales_),
+        "modes": [_mode_data(mode) for mode in modes],
+        "peak": _peak(part.coef_),
+        "limits": _limits(part),
+        "background": anatomy,
+    }
+    return Viewer(
+        data=json_for_page(data),
+        modes=[ViewedMode(mode.label, size) for mode, size in zip(modes, shape, strict=True)],
+        terms=terms,
+        n_panels=1 if len(shape) == 2 else 3,
+        has_background=anatomy is not None,
+    )
+
+
+def _encoded(numbers: Array) -> str:
+    """Write float64 numbers, little-endian and in C order, as base64."""
+    return base64.b64encode(np.ascontiguousarray(numbers, "<f8").tobytes()).decode()
+
+
+def _peak(coef: Array) -> list[int]:
+    """Return where the entry of largest magnitude is."""
+    at = np.unravel_index(int(np.abs(coef).argmax()), coef.shape)
+    return [int(index) for index in at]
+
+
+def _limits(part: Any) -> list[float]:
+    """Return the largest magnitude of all terms together, then of each."""
+    highest = np.prod([np.abs(factor).max(axis=0) for factor in part.factors_], axis=0)
+    alone = np.abs(np.asarray(part.scales_, float)) * highest
+    return [float(np.abs(part.coef_).max()), *alone.tolist()]
+
+
+def _mode_data(mode: Mode) -> dict[str, Any]:
+    return {"name": mode.name, "unit": mode.unit, "coords": _coordinates(mode.ticks)}
+
+
+def _coordinates(ticks: Array | None) -> list[float] | list[str] | None:
+    """Return coordinates as numbers, or as text where they are labels or dates."""
+    if ticks is None:
+        return None
+    if ticks.dtype.kind in "iuf" and np.isfinite(ticks).all():
+        return [float(tick) for tick in ticks]
+    return [str(tick) for tick in ticks]
+
+
+def _as_bytes(background: Any, shape: tuple[int, ...]) -> str:
+    """Return an anatomical image as grey levels in base64."""
+    image = np.asarray(background, dtype=float)
+    if image.shape != shape:
+        raise ValueError(
+            f"background has shape {image.shape}; expected {shape}, the shape of coef_: an image "
+            "on the grid of the samples."
+        )
+    seen = image[np.isfinite(image) & (image != 0)]
+    low, high = np.percentile(seen, [DARKEST, BRIGHTEST]) if seen.size else (0.0, 1.0)
+    low = min(low, 0.0) if low >= 0 else low
+    share = np.nan_to_num((image - low) / ((high - low) or 1.0), posinf=1.0, neginf=0.0)
+    return base64.b64encode(np.round(255 * share.clip(0, 1)).astype(np.uint8).tobytes()).decode()

@@ -1,0 +1,152 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+
+from pyfastr import FasTRClassifierCV, FasTRRegressor, FasTRRegressorCV, TensorScaler
+from pyfastr.datasets import make_tensor_regression
+from pyfastr.display.advice import advice
+from pyfastr.solver.rounds import Starts
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_tensor_regression(80, (6, 5), sparsity=0.4, noise=0.1, random_state=0)
+
+
+def with_words(model, words):
+    """Return the one remark that holds these words."""
+    (found,) = [item for item in advice(model) if words in item.what]
+    return found
+
+
+def has(model, words):
+    return any(words in item.what for item in advice(model))
+
+
+def test_a_good_fit_needs_no_advice(data):
+    assert advice(FasTRRegressorCV(random_state=0).fit(*data)) == []
+    assert advice(FasTRRegressor(ridge=0.001, random_state=0).fit(*data)) == []
+
+
+@pytest.mark.filterwarnings("ignore:The sweeps did not converge")
+def test_sweeps_that_were_cut_short_ask_for_more(data):
+    settings = {"max_iter": 1, "tol": 1e-9, "random_state": 0}
+    item = with_words(FasTRRegressor(**settings).fit(*data), "did not converge")
+    assert item.level == "caution"
+    assert "`ridge`" in item.do
+    choice = FasTRRegressorCV([0.0], [0.1], **settings).fit(*data)
+    item = with_words(choice, "did not converge")
+    assert "`max_iter`" in item.do
+    assert "ridge" not in item.do
+
+
+@pytest.mark.filterwarnings("ignore:The coefficient is zero")
+def test_a_zero_coefficient_is_a_problem_whatever_else(data):
+    X, _ = data
+    model = FasTRRegressor(random_state=0).fit(X, np.ones(80))
+    first = advice(model)[0]
+    assert first.level == "problem"
+    assert first.what.startswith("The coefficient is zero")
+    assert "lower `threshold`" in first.do
+
+
+@pytest.mark.filterwarnings("ignore:No model predicts")
+def test_scores_of_chance_forbid_interpretation():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 6, 5)), rng.normal(size=60)
+    item = with_words(FasTRRegressorCV(random_state=0).fit(X, y), "no better than by chance")
+    assert item.level == "problem"
+    assert "Do not interpret" in item.do
+    labels = rng.integers(0, 2, 60)
+    model = FasTRClassifierCV(cv=3, random_state=0).fit(X, labels)
+    assert has(model, "where 0.5 is chance") == bool(model.best_score_ < 0.55)
+
+
+def test_few_samples_are_told(data):
+    X, y = data
+    model = FasTRRegressor(ridge=0.1, random_state=0).fit(X[:11], y[:11])
+    item = with_words(model, "11 samples are no more than the 11 free parameters")
+    assert "FasTRRegressorCV" in item.do
+    assert not has(FasTRRegressor(ridge=0.1, random_state=0).fit(X[:12], y[:12]), "free parameters")
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "ridges", "words", "do"),
+    [
+        ([0.0], [1e-5, 10.0], None, None),
+        ([0.0], [1.0, 10.0], "smallest ridge of the grid, 1", "Add 0.1 to `ridges`"),
+        ([0.3, 0.9], [0.01], "smallest threshold of the grid, 0.3", "Add 0 to `thresholds`"),
+        ([0.0, 0.001], [0.01], "largest threshold of the grid, 0.001", "to `thresholds`"),
+    ],
+)
+def test_a_choice_at_the_end_of_a_grid_asks_for_more_of_it(data, thresholds, ridges, words, do):
+    model = FasTRRegressorCV(thresholds, ridges, random_state=0).fit(*data)
+    if words is None:
+        assert not has(model, "of the grid")
+    else:
+        item = with_words(model, words)
+        assert do in item.do
+
+
+def test_the_largest_ridge_asks_for_a_larger_one(data):
+    X, y = data
+    noisy = y + 6 * y.std() * np.random.default_rng(0).normal(size=80)
+    model = FasTRRegressorCV([0.0], [0.001, 0.01], random_state=0).fit(X, noisy)
+    assert "Add 0.1 to `ridges`" in with_words(model, "largest ridge").do
+
+
+def fit_with(data, **starts):
+    """Return a good fit whose search is said to have gone otherwise."""
+    model = FasTRRegressor(ridge=0.001, random_state=0).fit(*data)
+    facts = {"n_starts": 64, "n_polished": 16, "n_hits": 1, "gap": 1.02, "sure": False}
+    model.starts_ = Starts(**{**facts, **starts}, n_rounds=1)
+    return model
+
+
+def test_starts_that_disagree_ask_for_more_of_them(data):
+    item = with_words(fit_with(data), "Only 1 of 16 starts")
+    assert item.level == "caution"
+    assert "leaves 1.02 times its squared residuals" in item.what
+    assert "`n_init=256`" in item.do
+    assert "at a larger penalty" in with_words(fit_with(data, gap=0.9), "Only 1 of 16").what
+
+
+def test_starts_that_mostly_agree_are_noted_only(data):
+    item = with_words(fit_with(data, n_hits=12), "12 of 16 starts")
+    assert item.level == "note"
+    assert item.do == ""
+
+
+def test_a_single_start_is_noted(data):
+    model = FasTRRegressor(ridge=0.1, n_init=1, random_state=0).fit(*data)
+    model.starts_ = SimpleNamespace(**{**vars(model.starts_), "sure": False, "n_polished": 1})
+    assert 'n_init="auto"' in with_words(model, "Only one start").do
+
+
+def test_a_mean_of_folds_explains_its_terms(data):
+    model = FasTRRegressorCV(refit=False, cv=3, random_state=0).fit(*data)
+    item = with_words(model, "mean of the folds' models")
+    assert f"a sum of {len(model.scales_)} terms" in item.what
+    assert "`refit=True`" in item.do
+
+
+def test_terms_that_vanished_are_counted(data):
+    model = FasTRRegressor(ridge=0.1, n_terms=2, random_state=0).fit(*data)
+    model.scales_ = np.array([model.scales_[0], 0.0])
+    item = with_words(model, "1 of 2 terms vanished")
+    assert "Ask for 1 in `n_terms`" in item.do
+
+
+def test_a_fit_without_a_seed_is_noted_in_pipelines_too(data):
+    model = make_pipeline(TensorScaler(), FasTRRegressor(ridge=0.01)).fit(*data)
+    assert with_words(model, "random_state is None").level == "note"
+
+
+def test_the_gravest_comes_first(data):
+    X, y = data
+    model = FasTRRegressor(ridge=0.1).fit(X[:8], y[:8])
+    levels = [item.level for item in advice(model)]
+    assert levels == sorted(levels, key=("problem", "caution", "note").index)
+    assert {"caution", "note"} <= set(levels)
