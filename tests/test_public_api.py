@@ -29,6 +29,10 @@ MODULES = [m.name for m in pkgutil.walk_packages(pyfastr.__path__, "pyfastr.")]
         ("pyfastr.baselines", ["Remurs", "Sturm", "SURF", "GLTRM", "OrTRR"]),
         ("pyfastr.baselines", ["elementary_ridge_path", "remurs_path", "sturm_path"]),
         ("pyfastr.estimators", ["FasTRRegressor", "TensorScaler"]),
+        ("pyfastr.display", ["CoefficientDisplay", "FactorsDisplay", "SelectionDisplay"]),
+        ("pyfastr.display", ["StartsDisplay", "ConvergenceDisplay", "PredictionDisplay"]),
+        ("pyfastr.display", ["RocDisplay", "StabilityDisplay", "PermutationDisplay"]),
+        ("pyfastr.display", ["PathDisplay", "ImportanceDisplay"]),
     ],
 )
 def test_names_that_users_rely_on(module, names):
@@ -85,3 +89,6 @@ assert not heavy, heavy
 def test_the_examples_of_docstrings_run(name):
     found = doctest.testmod(importlib.import_module(name))
     assert found.failed == 0
+    if "matplotlib.pyplot" in sys.modules:
+        # Figures that examples leave open would add up.
+        sys.modules["matplotlib.pyplot"].close("all")

@@ -59,7 +59,7 @@ def luminance(colour: Any) -> float:
     --------
     >>> from pyfastr.display.style import luminance
     >>> round(luminance("white"), 3), round(luminance("#d55e00"), 3)
-    (1.0, 0.225)
+    (1.0, 0.222)
     """
     rgb = np.array(_colours().to_rgb(colour))
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
