@@ -25,6 +25,7 @@ from pyfastr.baselines import (
     VectorizedElasticNet,
     VectorizedLasso,
 )
+from pyfastr.estimators.selector import SliceSelector
 
 
 def expected_failures(estimator):
@@ -50,6 +51,8 @@ def expected_failures(estimator):
         TensorScaler(),
         TensorScaler(per="global"),
         TensorScaler(per=0),
+        SliceSelector(FasTRRegressor()),
+        SliceSelector(FasTRRegressor(threshold=0.1, ridge=0.01), modes=0),
         PublishedFasTR(),
         SURF(),
         GLTRM(),
