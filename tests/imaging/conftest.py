@@ -3,13 +3,17 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import nibabel as nib
 import numpy as np
 import pytest
 
-nib = pytest.importorskip("nibabel")
-pytest.importorskip("nilearn")
-
 SHAPE = (7, 8, 6)
+
+
+def pytest_configure(config):
+    """Know the marks of nilearn's own tests, whose helpers its checks import."""
+    for mark in ("ai_generated", "flaky", "single_process", "slow", "thread_unsafe"):
+        config.addinivalue_line("markers", f"{mark}: of nilearn's own tests")
 
 
 def affine_of(directions, sizes, origin):
@@ -65,20 +69,30 @@ class Study:
         return paths
 
 
-def draw_study(affine=AFFINES["plain"], n_samples=40, *, dtype=float, seed=0):
+def draw(grid="plain", n_samples=40):
     """A mask that touches one border only, with a corner cut off, and y = 3 x[voxel] + 0.5."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n_samples, *SHAPE)).astype(dtype)
+    X = np.random.default_rng(0).standard_normal((n_samples, *SHAPE))
     mask = np.zeros(SHAPE, bool)
     mask[1:6, 2:8, 1:5] = True
     mask[1:3, 2:4, 1:3] = False
     voxel = (4, 5, 2)
-    return Study(X, 3.0 * X[(slice(None), *voxel)].astype(float) + 0.5, affine, mask, voxel)
+    return Study(X, 3.0 * X[(slice(None), *voxel)] + 0.5, AFFINES[grid], mask, voxel)
+
+
+@pytest.fixture
+def draw_study():
+    return draw
 
 
 @pytest.fixture
 def study():
-    return draw_study()
+    return draw()
+
+
+@pytest.fixture(params=AFFINES)
+def grid(request):
+    """The name of a kind of grid."""
+    return request.param
 
 
 @pytest.fixture

@@ -7,10 +7,8 @@ from nilearn.image import resample_img
 
 from pyfastr import FasTRRegressor
 from pyfastr.imaging import NiftiRegressor, NiftiTransformer
-from tests.imaging.conftest import AFFINES, draw_study
 
 SURE = FasTRRegressor(threshold=0.1, refit_support=True, n_init=16, random_state=0)
-GRIDS = pytest.mark.parametrize("affine", AFFINES.values(), ids=AFFINES)
 
 
 def value_at(image, place):
@@ -20,10 +18,9 @@ def value_at(image, place):
     return image.get_fdata()[tuple(index.round().astype(int))]
 
 
-@GRIDS
 @pytest.mark.parametrize("kind", ["files", "packed files", "4-D", "4-D file"])
-def test_the_coefficient_is_where_it_was_planted(affine, kind, tmp_path):
-    study = draw_study(affine)
+def test_the_coefficient_is_where_it_was_planted(kind, tmp_path, draw_study, grid):
+    study = draw_study(grid)
     if kind == "4-D file":
         imgs = tmp_path / "all.nii.gz"
         study.image_4d.to_filename(imgs)
@@ -34,18 +31,17 @@ def test_the_coefficient_is_where_it_was_planted(affine, kind, tmp_path):
     model = NiftiRegressor(SURE, mask_img=study.mask_img).fit(imgs, study.y)
 
     coef = model.coef_img_
-    np.testing.assert_allclose(coef.affine, affine, atol=1e-6)
+    np.testing.assert_allclose(coef.affine, study.affine, atol=1e-6)
     assert coef.shape == study.X.shape[1:]
-    assert value_at(coef, apply_affine(affine, study.voxel)) == pytest.approx(3.0, rel=1e-3)
+    assert value_at(coef, apply_affine(study.affine, study.voxel)) == pytest.approx(3.0, rel=1e-3)
     assert np.abs(coef.get_fdata()[~study.mask]).max() == 0
     rest = coef.get_fdata()
     rest[study.voxel] = 0
     assert np.abs(rest).max() < 1e-3
 
 
-@GRIDS
-def test_predictions_from_images_are_those_from_arrays(affine, tmp_path):
-    study = draw_study(affine)
+def test_predictions_from_images_are_those_from_arrays(tmp_path, draw_study, grid):
+    study = draw_study(grid)
     paths = study.write(tmp_path)
     y = study.y + np.random.default_rng(1).standard_normal(len(study.y))
     model = NiftiRegressor(FasTRRegressor(ridge=0.1, n_init=4, random_state=0))
@@ -60,33 +56,31 @@ def test_predictions_from_images_are_those_from_arrays(affine, tmp_path):
     assert np.abs(model.coef_[~study.mask[model.transformer_.slices_]]).max() > 0
 
 
-@GRIDS
-def test_arrays_become_the_images_that_they_were(affine):
-    study = draw_study(affine)
+def test_arrays_become_the_images_that_they_were(draw_study, grid):
+    study = draw_study(grid)
     transformer = NiftiTransformer(study.mask_img)
     X = transformer.fit_transform(study.images)
     assert X.shape == (len(study.X), 5, 6, 4)
     back = transformer.inverse_transform(X)
     np.testing.assert_array_equal(np.moveaxis(back.get_fdata(), -1, 0), study.X * study.mask)
-    np.testing.assert_array_equal(back.affine, affine)
+    np.testing.assert_array_equal(back.affine, study.affine)
     one = transformer.inverse_transform(X[3])
     np.testing.assert_array_equal(one.get_fdata(), study.X[3] * study.mask)
 
 
-@GRIDS
-def test_the_affine_of_the_box_says_where_the_arrays_are(affine):
-    study = draw_study(affine)
+def test_the_affine_of_the_box_says_where_the_arrays_are(draw_study, grid):
+    study = draw_study(grid)
     transformer = NiftiTransformer(study.mask_img).fit(study.images)
     starts = [s.start for s in transformer.slices_]
     np.testing.assert_allclose(
         apply_affine(transformer.affine_, [1, 2, 3]),
-        apply_affine(affine, np.add(starts, [1, 2, 3])),
+        apply_affine(study.affine, np.add(starts, [1, 2, 3])),
     )
 
 
 @pytest.mark.parametrize("name", ["plain", "flipped", "anisotropic", "sagittal"])
-def test_coordinates_are_those_of_space_where_axes_are_parallel_to_it(name):
-    study = draw_study(AFFINES[name])
+def test_coordinates_are_those_of_space_where_axes_are_parallel_to_it(name, draw_study):
+    study = draw_study(name)
     transformer = NiftiTransformer(study.mask_img).fit(study.images)
     for mode, (label, coords) in enumerate(
         zip(transformer.mode_names_, transformer.mode_coords_, strict=True)
@@ -98,8 +92,8 @@ def test_coordinates_are_those_of_space_where_axes_are_parallel_to_it(name):
     assert sorted(transformer.mode_names_) == ["x (mm)", "y (mm)", "z (mm)"]
 
 
-def test_a_sagittal_scan_names_its_axes_by_where_they_point():
-    study = draw_study(AFFINES["sagittal"])
+def test_a_sagittal_scan_names_its_axes_by_where_they_point(draw_study):
+    study = draw_study("sagittal")
     model = NiftiRegressor(SURE, mask_img=study.mask_img).fit(study.images, study.y)
     assert model.mode_names_in_ == ("y (mm)", "z (mm)", "x (mm)")
     assert model.estimator_.mode_names_in_ == model.mode_names_in_
@@ -114,8 +108,8 @@ def test_a_sagittal_scan_names_its_axes_by_where_they_point():
         assert largest == pytest.approx(place["xyz".index(label[0])])
 
 
-def test_oblique_coordinates_are_positions_projected_on_the_axes():
-    study = draw_study(AFFINES["oblique"])
+def test_oblique_coordinates_are_positions_projected_on_the_axes(draw_study):
+    study = draw_study("oblique")
     transformer = NiftiTransformer(study.mask_img).fit(study.images)
     turned = study.affine[:3, :3] / np.linalg.norm(study.affine[:3, :3], axis=0)
     corner = apply_affine(transformer.affine_, [4, 5, 3])
@@ -124,8 +118,8 @@ def test_oblique_coordinates_are_positions_projected_on_the_axes():
 
 
 @pytest.mark.parametrize("target", ["size", "sizes", "3x3", "4x4"])
-def test_resampled_images_are_fitted_on_the_grid_asked_for(target):
-    study = draw_study(AFFINES["flipped"])
+def test_resampled_images_are_fitted_on_the_grid_asked_for(target, draw_study):
+    study = draw_study("flipped")
     start = study.affine.copy()
     start[:3, :3] *= 1.5
     wanted = {

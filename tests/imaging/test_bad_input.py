@@ -10,7 +10,9 @@ from nilearn.maskers import NiftiMasker
 from pyfastr import FasTRClassifier, FasTRRegressor, FasTRRegressorCV, TensorScaler
 from pyfastr.baselines import VectorizedLasso
 from pyfastr.imaging import NiftiClassifier, NiftiRegressor, NiftiTransformer
-from tests.imaging.conftest import SHAPE, draw_study
+
+SHAPE = (7, 8, 6)
+
 
 FAST = FasTRRegressor(ridge=1.0, n_init=2, random_state=0)
 
@@ -280,7 +282,7 @@ def test_an_unfitted_model_says_so(study):
             model.generate_report()
 
 
-def test_a_classifier_wants_two_classes():
+def test_a_classifier_wants_two_classes(draw_study):
     study = draw_study()
     model = NiftiClassifier(FasTRClassifier(random_state=0), mask_img=study.mask_img)
     with pytest.raises(ValueError, match="class"):

@@ -13,7 +13,8 @@ from sklearn.pipeline import make_pipeline
 
 from pyfastr import FasTRRegressor, TensorScaler
 from pyfastr.imaging import NiftiTransformer
-from tests.imaging.conftest import AFFINES, SHAPE, draw_study
+
+SHAPE = (7, 8, 6)
 
 
 def with_background(study):
@@ -73,7 +74,7 @@ def test_the_images_of_the_user_are_left_alone(study):
 
 
 @pytest.mark.parametrize("strategy", ["background", "epi"])
-def test_a_computed_mask_is_that_of_nilearn(strategy):
+def test_a_computed_mask_is_that_of_nilearn(strategy, draw_study):
     study = with_background(draw_study())
     study.X[:, study.mask] += 20
     args = {"opening": False}
@@ -83,7 +84,7 @@ def test_a_computed_mask_is_that_of_nilearn(strategy):
     np.testing.assert_array_equal(ours.mask_img_.get_fdata(), masker.mask_img_.get_fdata())
 
 
-def test_by_default_the_mask_is_what_differs_from_the_background():
+def test_by_default_the_mask_is_what_differs_from_the_background(draw_study):
     study = with_background(draw_study())
     transformer = NiftiTransformer().fit(study.images)
     np.testing.assert_array_equal(transformer.mask_img_.get_fdata(), study.mask)
@@ -92,7 +93,7 @@ def test_by_default_the_mask_is_what_differs_from_the_background():
 
 @pytest.mark.parametrize("size", [None, 0.7, 1.3])
 @pytest.mark.parametrize("given", [True, False])
-def test_background_of_nan_as_spm_writes_it(given, size):
+def test_background_of_nan_as_spm_writes_it(given, size, draw_study):
     study = draw_study()
     study.X[:, ~study.mask] = np.nan
     transformer = NiftiTransformer(study.mask_img if given else None, target_affine=size)
@@ -145,8 +146,8 @@ def test_images_of_mixed_grids_are_resampled_to_the_target(study):
     np.testing.assert_allclose(X[1], (back.get_fdata() * study.mask)[1:6, 2:8, 1:5])
 
 
-def test_a_voxel_size_keeps_the_directions_of_the_images():
-    study = draw_study(AFFINES["oblique"])
+def test_a_voxel_size_keeps_the_directions_of_the_images(draw_study):
+    study = draw_study("oblique")
     transformer = NiftiTransformer(target_affine=4.0).fit(study.images)
     steps = transformer.affine_[:3, :3]
     np.testing.assert_allclose(np.linalg.norm(steps, axis=0), 4.0)
@@ -224,7 +225,7 @@ def test_who_watches_is_told(study, paths, capsys):
     assert out == "[FasTR] read 40 images as float64 of shape (40, 5, 6, 4)\n"
 
 
-def test_the_mean_is_what_a_mask_is_computed_from():
+def test_the_mean_is_what_a_mask_is_computed_from(draw_study):
     study = with_background(draw_study(n_samples=5))
     mean = mean_img(study.image_4d, copy_header=True)
     by_mean = NiftiMasker().fit(mean).mask_img_.get_fdata()

@@ -81,7 +81,7 @@ class NiftiTransformer(SavedMixin, ImageInputMixin, TransformerMixin, BaseEstima
 
     Notes
     -----
-    A pattern such as "sub-*.nii.gz" stands for its files in alphabetical order: "sub-10" comes
+    A pattern such as ``"sub-*.nii.gz"`` stands for its files in alphabetical order: "sub-10" comes
     before "sub-2".
 
     NaN and infinity become zero outside the mask, and are refused inside.
