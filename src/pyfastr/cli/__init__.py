@@ -19,4 +19,4 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
-    app()
+    app(prog_name="pyfastr")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.metrics import accuracy_score, r2_score
 
 from pyfastr import __version__
 from pyfastr.cli.columns import Values
@@ -74,7 +75,7 @@ def arguments_for(
     -------
     dict
     """
-    values = None if covariates is None else _framed(covariates)
+    values = None if covariates is None else framed(covariates)
     name = "confounds" if is_imaging(model) else "covariates"
     given = {name: values, **others}
     step = f"{model.steps[-1][0]}__" if method == "fit" and hasattr(model, "steps") else ""
@@ -148,8 +149,10 @@ def _score(model: Any, fastr: Any, read: "FitData") -> dict[str, Any]:
         n_folds = fastr.scores_path_.shape[-1]
         return {"name": name, "value": fastr.best_score_, "spread": spread, "folds": n_folds}
     arguments = arguments_for(model, read.covariates, "predict")
-    value = model.score(read.samples.X, read.target.array, **arguments)
-    return {"name": "accuracy" if is_classifier else "R²", "value": float(value), "folds": 0}
+    prediction = model.predict(read.samples.X, **arguments)
+    measure = accuracy_score if is_classifier else r2_score
+    value = float(measure(read.target.array, prediction))
+    return {"name": "accuracy" if is_classifier else "R²", "value": value, "folds": 0}
 
 
 def _starts(fastr: Any) -> dict[str, Any] | None:
@@ -161,8 +164,17 @@ def _starts(fastr: Any) -> dict[str, Any] | None:
     return {name: getattr(starts, name) for name in names}
 
 
-def _framed(covariates: Values) -> Any:
-    """Give covariates their names, if there is a package for it."""
+def framed(covariates: Values) -> Any:
+    """Give covariates their names, if there is a package for it.
+
+    Parameters
+    ----------
+    covariates : Values
+
+    Returns
+    -------
+    DataFrame or ndarray
+    """
     if not covariates.names:
         return covariates.array
     try:

@@ -41,7 +41,6 @@ class Outputs:
     def __init__(self, force: bool, inputs: Iterable[Path] = ()) -> None:
         self._force = force
         self._inputs = {path.resolve() for path in inputs}
-        self._claimed: dict[Path, str] = {}
         self._drafts: dict[Path, Path] = {}
 
     def claim(self, option: str, path: Path | None, endings: Sequence[str] = ()) -> None:
@@ -60,7 +59,6 @@ class Outputs:
             return
         self._check_name(option, path, endings)
         self._check_place(option, path, is_file=bool(endings))
-        self._claimed[path.resolve()] = option
 
     def draft(self, path: Path) -> Path:
         """Return where to write what will be at `path`.
@@ -97,13 +95,11 @@ class Outputs:
                 _remove(draft)
 
     def _check_name(self, option: str, path: Path, endings: Sequence[str]) -> None:
-        """Refuse another ending, a place that is taken twice, and the data themselves."""
+        """Refuse another ending, and the data themselves."""
         if endings and not path.name.endswith(tuple(endings)):
             raise InputError(
                 f"{option} is {path}; expected a name ending in {' or '.join(endings)}."
             )
-        if (other := self._claimed.get(path.resolve())) is not None:
-            raise InputError(f"{option} and {other} are both {path}; give two names.")
         if path.resolve() in self._inputs:
             raise InputError(f"{option} is {path}, which is read as input; give another name.")
 

@@ -79,7 +79,7 @@ def parse_place(text: str, option: str, *, within: Path | None = None) -> Place:
     if within is not None and not _looks_like_a_file(text):
         return Place(within, text)
     end = next(iter(_colons(text)), len(text))
-    raise InputError(f"{option}: there is no file {text[:end]!r}. {_advice(text[:end])}")
+    raise InputError(f"{option}: there is no file '{text[:end]}'. {_advice(text[:end])}")
 
 
 def _colons(text: str) -> list[int]:

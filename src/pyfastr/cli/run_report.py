@@ -5,7 +5,7 @@ from typing import Any
 
 from pyfastr.cli.columns import Values, read_target
 from pyfastr.cli.errors import InputError, as_input_error
-from pyfastr.cli.fitted import is_imaging
+from pyfastr.cli.fitted import framed, is_imaging
 from pyfastr.cli.models import check_suits, covariates_of, load_model
 from pyfastr.cli.options import SamplesAxis
 from pyfastr.cli.outputs import Outputs
@@ -112,7 +112,7 @@ def _new_samples(
     model: Any, samples: Samples, target: Values, covariates: Values | None
 ) -> dict[str, Any]:
     """Name further samples as the report takes them."""
-    values = None if covariates is None else covariates.array
+    values = None if covariates is None else framed(covariates)
     if is_imaging(model):
         return {"imgs": samples.X, "y": target.array, "confounds": values}
     return {"X": samples.X, "y": target.array, "covariates": values}
