@@ -20,9 +20,10 @@ from pyfastr.estimators.folds import FoldFits, Scoring, Split, fit_tasks, traini
 from pyfastr.estimators.scaler import TensorScaler
 from pyfastr.estimators.selection import FasTRClassifierCV, FasTRRegressorCV
 from pyfastr.estimators.validation import share_input
+from pyfastr.inference._progress import Progress
 from pyfastr.inference._scaling import Scaling, scoring_pipelines, unpacked
 from pyfastr.inference._tasks import BATCH, batches, checked_data, checked_estimator
-from pyfastr.solver.progress import tell
+from pyfastr.solver.progress import unwatched
 from pyfastr.solver.solve import Settings
 
 Array = NDArray[Any]
@@ -134,7 +135,7 @@ class PermutationStatistic:
         """Return the statistic of the response in each of the orders."""
         n_folds = len(self._response(orders[0]).splits)
         found = np.full(len(orders), np.nan)
-        progress = _Progress(len(orders) * n_folds)
+        progress = Progress("folds", "folds of permuted responses", len(orders) * n_folds)
         # The solver treats tasks of one batch alike in some respects (how many starts they get),
         # so the observed response must not always be in the same batch.
         shuffled = rng.permutation(len(orders))
@@ -158,7 +159,7 @@ class PermutationStatistic:
         return Response(data, splits, self.selection._scoring(data, self.scaling.X, y))
 
     def _some(
-        self, responses: list[Response], rng: np.random.Generator, progress: "_Progress"
+        self, responses: list[Response], rng: np.random.Generator, progress: Progress
     ) -> Array:
         """Return the statistic of some responses: the best mean score of the grid."""
         grid = self.selection._grids(self.data, responses[0].splits)
@@ -167,7 +168,8 @@ class PermutationStatistic:
         for group in self._groups(responses):
             for rows in batches(len(group.members), BATCH):
                 batch = replace(group, members=group.members[rows])
-                self._fit(batch, responses, grid, rng, scores)
+                with unwatched():
+                    self._fit(batch, responses, grid, rng, scores)
                 progress.add(len(batch.members))
         return np.array([_best_mean(own) for own in scores])
 
@@ -242,19 +244,6 @@ def _set_cross_validation(selection: Any, cv: Any, scoring: Any, y: Array) -> No
     if selection.cv is not None and not isinstance(selection.cv, Integral):
         # An iterable can be read only once.
         selection.cv = check_cv(selection.cv, y, classifier=selection._is_classifier())
-
-
-class _Progress:
-    """Folds that are done, of all."""
-
-    def __init__(self, total: int) -> None:
-        self._done, self._total = 0, total
-
-    def add(self, n_folds: int) -> None:
-        """Tell whoever watches of some more."""
-        self._done += n_folds
-        note = f"{self._done} of {self._total} folds of permuted responses"
-        tell("folds of permuted responses", self._done, self._total, note)
 
 
 def _best_mean(scores: Array) -> float:

@@ -14,9 +14,10 @@ from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import FasTRBase
 from pyfastr.estimators.folds import fit_tasks
 from pyfastr.estimators.validation import check_tensor_and_response
+from pyfastr.inference._progress import Progress
 from pyfastr.inference._scaling import Scaling
 from pyfastr.solver.models import Models
-from pyfastr.solver.progress import tell
+from pyfastr.solver.progress import unwatched
 from pyfastr.solver.solve import Settings
 
 Array = NDArray[Any]
@@ -91,13 +92,14 @@ def fit_resamples(
     Resamples with a scaling of their own share no pass over X.
     """
     found: list[Models] = []
+    progress = Progress("resamples", "resamples", len(counts))
     for rows in batches(len(counts), 1 if scaling else BATCH):
         scaled, _ = scaling.apply(data, counts[rows][0])
         tasks = scaled.tasks(weights=counts[rows])
-        fits = fit_tasks(tasks, [settings.ridge], [settings.threshold], settings, rng)
+        with unwatched():
+            fits = fit_tasks(tasks, [settings.ridge], [settings.threshold], settings, rng)
         found.append(fits.models)
-        done = min(rows.stop, len(counts))
-        tell("resamples", done, len(counts), f"{done} of {len(counts)} resamples")
+        progress.add(len(counts[rows]))
     return Models.concatenate(found)
 
 

@@ -52,6 +52,16 @@ def watched_by(watcher: Watcher) -> Iterator[None]:
         _watcher.reset(token)
 
 
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Let nobody hear of steps in the block: those of a part would hide those of the whole."""
+    token = _watcher.set(None)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
 def tell(stage: str, done: int, total: int, note: str = "") -> None:
     """Tell of a step, if anybody watches.
 
