@@ -171,11 +171,13 @@ def test_files_of_models(files, model, tmp_path):
     np.testing.assert_array_equal(loaded.coef_img_.affine, model.coef_img_.affine)
 
 
-def test_the_report_names_the_axes_and_what_new_images_say(files, model):
+def test_the_report_names_axes_grid_and_mask(files, model):
     report = model.generate_report(files.images, files.scores, confounds=files.ages)
     page = report.get_standalone()
-    assert "x (mm)" in page or "mm" in page
-    assert "Nifti" in page
+    assert "<h1>NiftiRegressor (FasTRRegressor), 520 voxels</h1>" in page
+    for words in ("x (mm)", "12 × 14 × 10 voxels of 4 × 4 × 4 mm", "left, front, up"):
+        assert words in page
+    assert "520 voxels of the 960 in its box" in page
 
 
 @pytest.mark.parametrize("background", ["mean", "MNI152", "file"])

@@ -76,15 +76,19 @@ class NiftiModel(SavedMixin, ImageInputMixin, BaseEstimator):
             With `save_as_html`, `open_in_browser` and a view in notebooks.
         """
         check_is_fitted(self)
+        # Reports need packages of their own, which a fit can do without.
         from pyfastr.display.report import model_report
+        from pyfastr.imaging.description import images_section
 
+        names = f"{type(self).__name__} ({type(self.estimator_).__name__})"
         return model_report(
             self.estimator_,
             X=None if imgs is None else self.transformer_.transform(imgs),
             y=y,
             covariates=read_confounds(confounds),
-            title=title,
+            title=f"{names}, {self.n_elements_:,} voxels" if title is None else title,
             background=self._background(background_img),
+            extra_sections=[images_section(self.transformer_)],
         )
 
     @property
