@@ -1,6 +1,8 @@
 """What cannot be used is refused with the name of the file and what to do."""
 
 import re
+import subprocess
+import sys
 
 import nibabel as nib
 import numpy as np
@@ -287,3 +289,19 @@ def test_a_classifier_wants_two_classes(draw_study):
     model = NiftiClassifier(FasTRClassifier(random_state=0), mask_img=study.mask_img)
     with pytest.raises(ValueError, match="class"):
         model.fit(study.images, np.arange(40) % 3)
+
+
+def test_without_nibabel_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "nibabel", None)
+    with pytest.raises(ImportError, match=r"needs nibabel.*pip install 'pyfastr\[imaging\]'"):
+        NiftiTransformer().fit(["a.nii"])
+
+
+def test_importing_the_room_loads_neither_nibabel_nor_nilearn():
+    script = """
+import sys
+import pyfastr.imaging
+heavy = {name.partition(".")[0] for name in sys.modules} & {"nibabel", "nilearn", "matplotlib"}
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
