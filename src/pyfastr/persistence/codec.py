@@ -95,6 +95,7 @@ class Decoder:
     """Turns JSON into values again, and refuses what no encoder has made."""
 
     def __init__(self, kinds: Iterable[Kind], tensors: dict[str, Array]) -> None:
+        self.shared: dict[Any, Any] = {}
         self._kinds = {kind.tag: kind for kind in kinds}
         self._tensors = tensors
         self._used: set[str] = set()

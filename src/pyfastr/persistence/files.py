@@ -76,8 +76,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     _check_savable(model)
     encoder = Encoder(KINDS)
     try:
-        check(model)
         document = write_document(model, encoder)
+        check(model)
         with replacing(target) as file:
             container.write(file, encoder.tensors, document)
     except RefusedError as refused:

@@ -16,6 +16,8 @@ INNER = {
     "NiftiRegressor": ("FasTRRegressor", "FasTRRegressorCV"),
     "NiftiClassifier": ("FasTRClassifier", "FasTRClassifierCV"),
 }
+# In voxels: the kernel of a filter takes as much memory as it is wide.
+WIDEST = 10_000
 
 
 def check_images(model: Any) -> None:
@@ -40,7 +42,8 @@ def _check_transformer(transformer: Any) -> None:
         raise _wrong("resampled_", "True or False")
     if not isinstance(transformer.dtype_, np.dtype) or transformer.dtype_.kind != "f":
         raise _wrong("dtype_", "float32 or float64")
-    if not _is_width(transformer.smoothing_fwhm_):
+    voxel = float(np.linalg.norm(mask.affine[:3, :3], axis=0).min())
+    if not _is_width(transformer.smoothing_fwhm_, WIDEST * voxel):
         raise _wrong("smoothing_fwhm_", "None, 'fast', or widths in millimetres")
 
 
@@ -62,7 +65,7 @@ def _is_volume(image: Any) -> bool:
     return hasattr(image, "dataobj") and len(image.shape) == 3
 
 
-def _is_width(width: Any) -> bool:
+def _is_width(width: Any, widest: float) -> bool:
     """Whether images can be smoothed so; sequences have a width for each axis."""
     if width is None or (isinstance(width, str) and width == "fast"):
         return True
@@ -70,7 +73,7 @@ def _is_width(width: Any) -> bool:
         sizes = np.asarray(width, dtype=float)
     except (TypeError, ValueError):
         return False
-    return sizes.shape in ((), (3,)) and bool(np.isfinite(sizes).all() and (sizes >= 0).all())
+    return sizes.shape in ((), (3,)) and bool(((sizes >= 0) & (sizes <= widest)).all())
 
 
 def _wrong(attribute: str, expected: str) -> RefusedError:

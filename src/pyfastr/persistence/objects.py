@@ -31,7 +31,7 @@ def _encode_record(encoder: Encoder, value: Any, path: str) -> Any:
 
 
 def _decode_record(decoder: Decoder, node: dict[str, Any]) -> Any:
-    if node["class"] not in RECORDS:
+    if not isinstance(node["class"], str) or node["class"] not in RECORDS:
         raise damaged(f"its document has a record {node['class']!r:.60}")
     cls = find(RECORDS, node["class"])
     values = decoder.decode(expect(node["fields"], dict, "a record"))
@@ -51,9 +51,13 @@ def _is_image(value: Any) -> bool:
 
 
 def _encode_image(encoder: Encoder, value: Any, path: str) -> Any:
+    data, affine = np.asarray(value.dataobj), np.asarray(value.affine)
+    flaw = _flaw_of_image(data, affine)
+    if flaw is not None:
+        raise UnstorableError(f"{path}: {flaw}")
     return {
-        "data": encoder.encode(np.asarray(value.dataobj), f"{path}.data"),
-        "affine": encoder.encode(np.asarray(value.affine), f"{path}.affine"),
+        "data": encoder.encode(data, f"{path}.data"),
+        "affine": encoder.encode(affine, f"{path}.affine"),
     }
 
 
@@ -61,12 +65,25 @@ def _decode_image(decoder: Decoder, node: dict[str, Any]) -> Any:
     data, affine = decoder.decode(node["data"]), decoder.decode(node["affine"])
     if not isinstance(data, np.ndarray) or not isinstance(affine, np.ndarray):
         raise damaged("an image has no array or no affine")
+    flaw = _flaw_of_image(data, affine)
+    if flaw is not None:
+        raise damaged(flaw)
+    # What was one image stays one: nibabel gives each a copy of its affine.
+    image = decoder.shared.get((id(data), id(affine)))
+    if image is None:
+        image = _nibabel().Nifti1Image(data, affine, dtype=data.dtype)
+        decoder.shared[id(data), id(affine)] = image
+    return image
+
+
+def _flaw_of_image(data: Any, affine: Any) -> str | None:
+    """Say what keeps an array and an affine from being an image."""
     sizes = data.ndim in (3, 4) and 1 <= min(data.shape) <= max(data.shape) <= LONGEST_AXIS
     if not sizes or data.dtype.kind not in "iuf" or data.dtype == np.float16:
-        raise damaged(f"an image is an array of shape {data.shape} and type {data.dtype}")
+        return f"an image is an array of shape {data.shape} and type {data.dtype}"
     if not _is_affine(affine):
-        raise damaged("the affine of an image is no invertible matrix of shape (4, 4)")
-    return _nibabel().Nifti1Image(data, affine, dtype=data.dtype)
+        return "the affine of an image is no invertible matrix of shape (4, 4)"
+    return None
 
 
 def _is_affine(matrix: Any) -> bool:

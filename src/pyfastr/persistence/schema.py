@@ -1,5 +1,6 @@
 """What the attributes of a fitted model must be, so that whatever loads also predicts."""
 
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
@@ -13,6 +14,10 @@ from pyfastr.persistence.errors import RefusedError
 from pyfastr.persistence.image_schema import NEEDED_OF_IMAGES, box_shape, check_images
 from pyfastr.persistence.registry import TWINS
 from pyfastr.solver.rounds import Starts
+
+_INPUT = ("tensor_shape_in_", "n_features_in_")
+# What a choice takes over from its best estimator.
+SHOWN = ("factors_", "scales_", "intercept_", "covariate_coef_", "classes_", "calibration_")
 
 Holds = Callable[[Any, Any], bool]
 
@@ -129,10 +134,19 @@ def _is_statistic(value: Any, model: Any) -> bool:
 
 
 def _is_best(value: Any, model: Any) -> bool:
-    """Whether the best estimator is of the right class and for the same samples."""
-    same_class = type(value).__name__ == TWINS.get(type(model).__name__)
-    shapes = {getattr(m, "tensor_shape_in_", None) for m in (value, model)}
-    return same_class and len(shapes) == 1
+    """Whether the best estimator is of the right class, and the choice shows what it has."""
+    if type(value).__name__ != TWINS.get(type(model).__name__):
+        return False
+    own, best = vars(model), vars(value)
+    return all(_are_equal(own.get(name), best.get(name)) for name in (*SHOWN, *_INPUT))
+
+
+def _are_equal(a: Any, b: Any) -> bool:
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(_are_equal, a, b))
+    return np.array_equal(a, b) if isinstance(a, np.ndarray) else bool(a == b)
 
 
 def _is_table(value: Any, model: Any) -> bool:
@@ -173,7 +187,7 @@ RULES = {
     "history_": Rule("a dict of vectors", _is_history),
     "starts_": Rule("a complete record of starts", _are_starts),
     "evidence_": Rule("a number", lambda v, m: _is_number(v)),
-    "best_estimator_": Rule("a model for the same samples", _is_best),
+    "best_estimator_": Rule("the model whose coefficient the choice shows", _is_best),
     "threshold_": Rule("a finite number", lambda v, m: _is_finite(v)),
     "ridge_": Rule("a finite number", lambda v, m: _is_finite(v)),
     "n_terms_": Rule("a positive whole number", lambda v, m: _is_count(v, 1)),
@@ -191,7 +205,6 @@ RULES = {
     ),
     "n_samples_seen_": Rule("a positive number", lambda v, m: _is_finite(v) and v > 0),
 }
-_INPUT = ("tensor_shape_in_", "n_features_in_")
 _LINEAR = (*_INPUT, "factors_", "scales_", "intercept_")
 _LABELS = ("classes_", "calibration_")
 _CHOICE = (
@@ -221,8 +234,8 @@ def check(model: Any) -> None:
     for attribute, rule in RULES.items():
         if attribute in own and not rule.holds(own[attribute], model):
             raise RefusedError(
-                f"{attribute} of {name} is {own[attribute]!r:.100}; expected {rule.expected}. Fit "
-                "and save the model again."
+                f"{attribute} of {name} is {_shown(own[attribute])}; expected {rule.expected}. "
+                "Fit and save the model again."
             )
     # A parameter may be an estimator too, and need not be fitted.
     for attribute, value in own.items():
@@ -238,7 +251,15 @@ def _check_params(model: Any) -> None:
     try:
         model._validate_params()
     except ValueError as error:
-        raise RefusedError(f"{error} Set it with set_params and save the model again.") from None
+        words = textwrap.shorten(str(error), 400)
+        raise RefusedError(f"{words} Set it with set_params and save the model again.") from None
+
+
+def _shown(value: Any) -> str:
+    """Return a value in one short line."""
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} and type {value.dtype}"
+    return textwrap.shorten(repr(value), 100)
 
 
 def _check_pipeline(pipeline: Pipeline) -> None:

@@ -77,10 +77,10 @@ def _decode_scalar(decoder: Decoder, node: dict[str, Any]) -> Any:
     wanted: type = {"b": bool, "f": float}.get(dtype.kind, int)
     expect(value, wanted, f"a number of type {name}")
     with np.errstate(over="ignore"):
-        scalar = dtype.type(value)
-    if scalar.item() != value and value == value:
+        array = np.array(value).astype(dtype)
+    if array.item() != value and value == value:
         raise damaged(f"its document has a {name} of {value!r:.60}")
-    return scalar
+    return array[()]
 
 
 def _encode_array(encoder: Encoder, value: Array, path: str) -> Any:
@@ -160,10 +160,10 @@ def _decode_masked(decoder: Decoder, node: dict[str, Any]) -> Any:
 
 
 def _encode_random_state(encoder: Encoder, value: Any, path: str) -> Any:
-    name, *state = value.get_state(legacy=True)
+    name = value.get_state(legacy=False)["bit_generator"]
     if name != "MT19937":
         raise UnstorableError(f"{path} is a RandomState of kind {name}")
-    return {"state": encoder.encode(state, path)}
+    return {"state": encoder.encode(list(value.get_state(legacy=True)[1:]), path)}
 
 
 def _decode_random_state(decoder: Decoder, node: dict[str, Any]) -> Any:
