@@ -21,6 +21,7 @@ from sklearn.model_selection import (
 from pyfastr import FasTRClassifier, FasTRClassifierCV, FasTRRegressor, FasTRRegressorCV
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.inference import PermutationResult, permutation_test
+from pyfastr.solver import solve, starts
 
 mpl.use("Agg")
 
@@ -223,6 +224,36 @@ def test_a_strong_signal_is_found():
     found = permutation_test(model, X, y, n_permutations=19, cv=3, random_state=0)
     assert found.score > 0.9
     assert found.p_value == 1 / 20
+
+
+@pytest.mark.parametrize("n_samples", [80, 30], ids=["plenty", "few"])
+@pytest.mark.parametrize("noise", [0.01, 0.5])
+def test_one_round_of_starts_scores_as_well_as_the_search_of_a_fit(n_samples, noise):
+    rng = np.random.default_rng(0)
+    w, v = rng.normal(size=6), rng.normal(size=5)
+    X = rng.normal(size=(n_samples, 6, 5))
+    y = np.einsum("nij,i,j->n", X, w, v)
+    y = y / y.std() + noise * rng.normal(size=n_samples)
+    model = FasTRRegressorCV([0.0, 0.1, 0.3], [1e-3, 0.1, 1.0], cv=KFold(4), random_state=0)
+    found = permutation_test(model, X, y, n_permutations=2, cv=None, random_state=0)
+    best = model.fit(X, y).cv_results_["mean_test_score"].max()
+    assert found.score == pytest.approx(best, abs=0.02)
+
+
+@pytest.mark.parametrize(("n_samples", "n_starts"), [(80, 8), (25, 16)])
+def test_a_search_of_noise_is_one_round(n_samples, n_starts, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n_samples, 6, 5)), rng.normal(size=n_samples)
+    original, proposed = starts.propose, []
+
+    def counting(problem, n_models, *args):
+        proposed.append(n_models)
+        return original(problem, n_models, *args)
+
+    for module in (starts, solve):
+        monkeypatch.setattr(module, "propose", counting)
+    permutation_test(FasTRRegressor(), X, y, n_permutations=3, cv=4, random_state=0)
+    assert proposed == [n_starts]
 
 
 def test_p_values_of_null_data_are_uniform():

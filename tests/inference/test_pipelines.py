@@ -243,7 +243,8 @@ def test_progress_is_told_to_the_end(infer, scaled):
             X,
             y,
             random_state=0,
-            **{sizes.get(infer, "n_bootstrap"): 70},
+            # More than one batch.
+            **{sizes.get(infer, "n_bootstrap"): 8 if scaled else 70},
         )
     stage = "folds" if infer is permutation_test else "resamples"
     ours = [event for event in events if event.stage == stage]
