@@ -41,6 +41,11 @@ PICTURES = {
 }
 
 
+@pytest.fixture(scope="module")
+def models(fitted, chosen, averaged, classifier):
+    return {"fitted": fitted, "chosen": chosen, "averaged": averaged, "classifier": classifier}
+
+
 def contrast(first, second):
     low, high = sorted([style.luminance(first), style.luminance(second)])
     return (high + 0.05) / (low + 0.05)
@@ -57,14 +62,8 @@ def painted(figure):
 
 @pytest.mark.parametrize("ground", ["default", "dark_background"])
 @pytest.mark.parametrize("name", PICTURES)
-def test_words_and_lines_stand_out(name, ground, fitted, chosen, averaged, classifier):
-    models = {
-        "fitted": fitted,
-        "chosen": chosen,
-        "averaged": averaged,
-        "classifier": classifier,
-    }
-    with plt.style.context(ground):
+def test_words_and_lines_stand_out_and_none_is_cut_off(name, ground, models):
+    with plt.style.context([ground, {"figure.dpi": 60}]):
         figure = PICTURES[name](models).figure_
         figure.canvas.draw()
         back = figure.get_facecolor()
@@ -73,3 +72,8 @@ def test_words_and_lines_stand_out(name, ground, fitted, chosen, averaged, class
         assert min(contrast(text.get_color(), back) for text in words) > 7
         strong = [colour for colour in painted(figure) if colour[3] > 0.9]
         assert all(contrast(colour, back) > 1.8 for colour in strong)
+        for panel in figure.axes:
+            box = panel.get_tightbbox()
+            assert min(box.x0, box.y0) >= 0
+            assert box.x1 <= figure.bbox.width
+            assert box.y1 <= figure.bbox.height

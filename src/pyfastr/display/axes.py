@@ -12,8 +12,8 @@ from pyfastr.estimators.extras import require
 
 Axes = NDArray[Any]
 
-# Inches of one panel, and how many stand in a row.
-WIDTH, HEIGHT, IN_A_ROW = 4.0, 3.5, 4
+# Inches of one panel and around it, and how many stand in a row.
+WIDTH, HEIGHT, PAD, IN_A_ROW = 4.0, 3.5, 0.1, 4
 
 
 class Display:
@@ -98,6 +98,8 @@ def _new_axes(n_panels: int, width: float, height: float, in_a_row: int, share_y
         layout="constrained",
         sharey=share_y,
     )
+    # Images of one scale move their labels when they are fitted in.
+    figure.get_layout_engine().set(w_pad=PAD, h_pad=PAD)
     for spare in grid.flat[n_panels:]:
         figure.delaxes(spare)
     return grid.reshape(-1)[:n_panels]
