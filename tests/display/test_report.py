@@ -101,6 +101,14 @@ def test_the_same_model_gives_the_same_bytes():
     assert model_report(again).html == page_of(chosen)
 
 
+def test_every_colour_of_a_drawing_has_a_twin_for_dark_pages():
+    drawings = " ".join(re.findall(r"<svg.*?</svg>", page_of(chosen), re.DOTALL))
+    pairs = re.findall(r"(?:fill|stroke): light-dark\((#\w{6}), (#\w{6})\)", drawings)
+    assert len(pairs) > 50
+    assert all(light != dark for light, dark in pairs)
+    assert not re.search(r"(fill|stroke): #", drawings)
+
+
 def test_ids_are_unique_and_every_link_of_the_page_has_a_goal():
     page = page_of(chosen)
     ids = re.findall(r'\sid="([^"]+)"', page)
@@ -114,7 +122,7 @@ def test_a_choice_shows_its_held_out_score_and_says_that_it_is_optimistic():
     assert f"Mean R² over 3 folds: {chosen().best_score_:.3g}" in text
     assert "slightly optimistic" in text
     assert "cross_val_score(model, X, y)" in text
-    assert page_of(chosen).count('aria-label="Observed against predicted') == 2
+    assert 'role="img" aria-label="Observed against predicted' in page_of(chosen)
 
 
 def test_a_plain_fit_says_that_no_held_out_score_is_known_and_how_to_get_one():
