@@ -153,7 +153,7 @@ class FactorsDisplay(Display):
                 self._draw_term(panels, mode, term, (place + 0.5) / len(chosen) - 0.5, kwargs)
         name_panels(panels, self.modes, "entry of the unit component")
         if len(chosen) > 1:
-            panels[-1].legend(title=self._legend_title(len(chosen)))
+            self._name_terms(panels[-1], len(chosen))
         return self
 
     def _draw_term(
@@ -180,6 +180,13 @@ class FactorsDisplay(Display):
         if self.scales is None:
             return f"term {term}"
         return f"term {term}, scale {self.scales[term]:.3g}"
+
+    def _name_terms(self, panel: Any, n_drawn: int) -> None:
+        """Name the terms above the entries, which are everywhere else."""
+        low, high = panel.get_ylim()
+        panel.set_ylim(low, high + 0.3 * (high - low))
+        title = self._legend_title(n_drawn)
+        panel.legend(title=title, loc="upper center", ncols=2, fontsize="small")
 
     def _legend_title(self, n_drawn: int) -> str | None:
         """Say so where not all terms are drawn."""
