@@ -82,6 +82,20 @@ def test_a_file_cut_short_is_named(study, tmp_path, suffix, kept):
         fit(study, paths)
 
 
+@pytest.mark.parametrize("suffix", [".nii", ".nii.gz"])
+def test_a_header_that_announces_too_much_is_refused_before_room_is_made(study, tmp_path, suffix):
+    path = tmp_path / f"huge{suffix}"
+    header = nib.Nifti1Header()
+    header.set_data_shape((30000, 30000, 30000))
+    header.set_data_dtype(np.float64)
+    opener = nib.openers.Opener(path, "wb")
+    with opener:
+        header.write_to(opener)
+        opener.write(bytes(1000))
+    with pytest.raises(ValueError, match=rf"huge{suffix} cannot be read \(its header announces"):
+        NiftiTransformer(study.mask_img).fit(path)
+
+
 def test_a_4d_file_cut_short_is_named(study, tmp_path):
     path = tmp_path / "all.nii.gz"
     study.image_4d.to_filename(path)
@@ -181,8 +195,8 @@ def test_masks_that_are_none(study, tmp_path):
     path = tmp_path / "mask.nii"
     mask_of(levels).to_filename(path)
     for mask, error, words in [
-        (mask_of(empty), ValueError, "The mask imgs is empty|mask_img is empty"),
-        (path, ValueError, "mask.nii has 335 different values"),
+        (mask_of(empty), ValueError, r"The mask \(mask_img\) is empty"),
+        (path, ValueError, r"mask.nii\) has 335 different values"),
         (tmp_path / "none.nii", FileNotFoundError, "none.nii does not exist"),
         (study.mask, TypeError, "mask_img is of type ndarray"),
         (study.image_4d, ValueError, "mask_img holds 40 volumes"),

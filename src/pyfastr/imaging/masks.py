@@ -95,7 +95,7 @@ def _given_mask(mask_img: Any, grid: Grid, *, expect_other_grid: bool) -> Mask:
             f"mask_img is of type {type(mask_img).__name__}; expected the path of an image, an "
             "image, a NiftiMasker or None."
         )
-    volumes = find_volumes(mask_img)
+    volumes = find_volumes(mask_img, "mask_img")
     if len(volumes) != 1:
         raise ValueError(f"mask_img holds {len(volumes)} volumes; expected one.")
     mask = _as_binary(volumes[0])
@@ -103,17 +103,25 @@ def _given_mask(mask_img: Any, grid: Grid, *, expect_other_grid: bool) -> Mask:
         return mask
     if not expect_other_grid:
         warn(
-            f"The mask {volumes[0].name} has {volumes[0].grid.describe()}, but the images have "
+            f"The mask ({volumes[0].name}) has {volumes[0].grid.describe()}, but the images have "
             f"{grid.describe()}: the mask was resampled to theirs by nearest neighbour. Set "
             "target_affine, or resample the mask yourself, to silence this."
         )
-    moved = resample(mask.astype(np.uint8), volumes[0].grid, grid, "nearest") != 0
+    moved = _moved(mask, volumes[0].grid, grid)
     if not moved.any():
         raise ValueError(
-            f"The mask {volumes[0].name} covers none of the images' voxels; expected a mask of "
+            f"The mask ({volumes[0].name}) covers none of the images' voxels; expected a mask of "
             "the same part of space. Check both affines."
         )
     return moved
+
+
+def _moved(mask: Mask, source: Grid, target: Grid) -> Mask:
+    """Bring a mask to another grid; nothing of it is left on one that lies elsewhere."""
+    try:
+        return resample(mask.astype(np.uint8), source, target, "nearest") != 0
+    except nilearn("image").resampling.BoundingBoxError:
+        return np.zeros(target.shape, bool)
 
 
 def _as_binary(volume: Volume) -> Mask:
@@ -122,11 +130,11 @@ def _as_binary(volume: Volume) -> Mask:
     inside = values != 0
     levels = np.unique(values[inside])
     if len(levels) == 0:
-        raise ValueError(f"The mask {volume.name} is empty; expected voxels that are not zero.")
+        raise ValueError(f"The mask ({volume.name}) is empty; expected voxels that are not zero.")
     if len(levels) > 1:
         raise ValueError(
-            f"The mask {volume.name} has {len(levels)} different values beside zero; expected one. "
-            "Threshold it first, as with nilearn.image.binarize_img."
+            f"The mask ({volume.name}) has {len(levels)} different values beside zero; expected "
+            "one. Threshold it first, as with nilearn.image.binarize_img."
         )
     return inside
 

@@ -176,7 +176,7 @@ class NiftiModel(SavedMixin, ImageInputMixin, BaseEstimator):
             background_img = self.mean_img_
         elif isinstance(background_img, str) and background_img == "MNI152":
             background_img = nilearn("datasets").load_mni152_template(resolution=2)
-        volumes = find_volumes(background_img)
+        volumes = find_volumes(background_img, "background_img")
         if len(volumes) != 1:
             raise ValueError(f"background_img holds {len(volumes)} volumes; expected one.")
         values, grid = np.nan_to_num(volumes[0].read()), Grid.of(self.mask_img_)

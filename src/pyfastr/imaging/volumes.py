@@ -1,6 +1,7 @@
 """What the user names as images: found, checked by their headers, and read one at a time."""
 
 import glob
+import math
 import os
 import zlib
 from collections.abc import Iterable
@@ -15,6 +16,9 @@ from pyfastr.imaging.backend import nibabel
 from pyfastr.imaging.grid import Grid
 
 Array = NDArray[Any]
+
+# No more than this times its size can come out of a file packed by gzip.
+DEFLATE_RATIO = 1040
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,32 +50,30 @@ class Volume:
             own = self.stored if self.index is None else self.stored[..., self.index]
             return np.asanyarray(own)
         except _unreadable() as error:
-            raise ValueError(
-                f"{self.name} cannot be read ({error}); the file may be damaged or cut short. "
-                "Write or fetch it again, or leave it out."
-            ) from error
+            raise _damaged(self.name, str(error)) from error
 
 
-def find_volumes(imgs: Any) -> list[Volume]:
+def find_volumes(imgs: Any, argument: str = "imgs") -> list[Volume]:
     """Return the volumes that paths, patterns, lists or a 4-D image stand for.
 
-    Only headers are read here, so that a wrong file among many is told of at once.
+    Only headers are read here, so that a wrong file among many is told of at once. Messages call
+    images that are in memory by the name of the argument.
     """
     if isinstance(imgs, str | os.PathLike):
         imgs = _expand(imgs)
     if _is_image(imgs):
-        return _of_image(imgs, imgs.get_filename() or "imgs")
+        return _of_image(imgs, imgs.get_filename() or argument)
     numbers = isinstance(imgs, np.ndarray) and imgs.dtype.kind in "biufc"
     if numbers or not isinstance(imgs, Iterable):
         raise TypeError(
-            f"imgs is of type {type(imgs).__name__}; expected paths or a pattern of paths, "
+            f"{argument} is of type {type(imgs).__name__}; expected paths or a pattern of paths, "
             "nibabel images, a list of these, or a 4-D image. For arrays, use FasTRRegressor or "
             "FasTRClassifier."
         )
     items = list(imgs)
     if not items:
-        raise ValueError("imgs is empty; expected at least one image.")
-    return [_of_item(item, number) for number, item in enumerate(items)]
+        raise ValueError(f"{argument} is empty; expected at least one image.")
+    return [_of_item(item, f"{argument}[{number}]") for number, item in enumerate(items)]
 
 
 def open_image(path: Any) -> Any:
@@ -121,17 +123,17 @@ def _is_image(item: Any) -> bool:
     return isinstance(item, nibabel().spatialimages.SpatialImage)
 
 
-def _of_item(item: Any, number: int) -> Volume:
+def _of_item(item: Any, place: str) -> Volume:
     """Return the one volume of an item of a list."""
     if isinstance(item, Volume):
         return item
     if isinstance(item, str | os.PathLike):
         image, name = open_image(item), str(item)
     elif _is_image(item):
-        image, name = item, item.get_filename() or f"imgs[{number}]"
+        image, name = item, item.get_filename() or place
     else:
         raise TypeError(
-            f"imgs[{number}] is of type {type(item).__name__}; expected a path or a nibabel image."
+            f"{place} is of type {type(item).__name__}; expected a path or a nibabel image."
         )
     volumes = _of_image(image, name)
     if len(volumes) != 1:
@@ -145,11 +147,12 @@ def _of_item(item: Any, number: int) -> Volume:
 def _of_image(image: Any, name: str) -> list[Volume]:
     """Return the volumes of a 3-D or 4-D image."""
     shape = tuple(image.shape)
-    if 0 in shape:
+    if min(shape, default=0) < 1:
         raise ValueError(f"{name} is empty: its shape is {shape}; expected voxels on every axis.")
     if len(shape) not in (3, 4):
         raise ValueError(f"{name} has shape {shape}; expected a 3-D or a 4-D image.")
     _check_header(image, name)
+    _check_size(image.dataobj, name)
     grid, dtype = Grid.of(image), np.dtype(image.get_data_dtype())
     if len(shape) == 3:
         return [Volume(name, image.dataobj, None, grid, dtype)]
@@ -159,18 +162,44 @@ def _of_image(image: Any, name: str) -> list[Volume]:
 
 def _kept_open(stored: Any) -> Any:
     """Return a proxy that keeps its file open: volumes read in order are unpacked once."""
-    proxy = nibabel().arrayproxy.ArrayProxy
-    if type(stored) is not proxy:
+    if not _is_plain_proxy(stored):
         return stored
     layout = (stored.shape, stored.dtype, stored.offset, stored.slope, stored.inter)
-    return proxy(stored.file_like, layout, order=stored.order, keep_file_open=True)
+    return type(stored)(stored.file_like, layout, order=stored.order, keep_file_open=True)
 
 
 def _unreadable() -> tuple[type[Exception], ...]:
     """Return the errors of files that are no images, or not whole."""
     nib = nibabel()
     own = (nib.filebasedimages.ImageFileError, nib.spatialimages.HeaderDataError)
-    return (OSError, EOFError, ValueError, zlib.error, nib.wrapstruct.WrapStructError, *own)
+    numbers = (OverflowError, ValueError, zlib.error)
+    return (OSError, EOFError, *numbers, nib.wrapstruct.WrapStructError, *own)
+
+
+def _damaged(name: str, reason: str) -> ValueError:
+    """Return the error of a file whose values are not all there."""
+    return ValueError(
+        f"{name} cannot be read ({reason}); the file may be damaged or cut short. Write or fetch "
+        "it again, or leave it out."
+    )
+
+
+def _check_size(stored: Any, name: str) -> None:
+    """Refuse a header that announces more than its file can hold, before room is made for it."""
+    if not _is_plain_proxy(stored) or not isinstance(stored.file_like, str | os.PathLike):
+        return
+    path = Path(stored.file_like)
+    if path.suffix not in (".nii", ".img", ".gz"):
+        return
+    announced = stored.offset + math.prod(stored.shape) * stored.dtype.itemsize
+    held = path.stat().st_size * (DEFLATE_RATIO if path.suffix == ".gz" else 1)
+    if announced > held:
+        raise _damaged(name, f"its header announces {announced:,} bytes, which it does not hold")
+
+
+def _is_plain_proxy(stored: Any) -> bool:
+    """Whether these are values in a file that nibabel reads without further ado."""
+    return type(stored) is nibabel().arrayproxy.ArrayProxy
 
 
 def _check_header(image: Any, name: str) -> None:
