@@ -127,7 +127,7 @@ def test_a_folder_of_images_and_a_table_become_a_model_an_image_and_a_report(com
     assert code == 0, errors
     assert json.loads(out)["files"] == {
         "model": "m.fastr",
-        "coefficient image": "coef.nii.gz",
+        "coef_img": "coef.nii.gz",
         "report": "report.html",
     }
     image = nibabel.load(here / "coef.nii.gz")

@@ -39,7 +39,13 @@ def pyfastr(
     context: typer.Context,
     version: Annotated[
         bool,
-        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+        typer.Option(
+            "--version",
+            metavar="",
+            help="Show the version.",
+            callback=_show_version,
+            is_eager=True,
+        ),
     ] = False,
 ) -> None:
     """Sparse unit-rank tensor regression: images or arrays in, a model and a report out."""

@@ -26,10 +26,13 @@ DATA_HELP = (
 )
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, .fastr.")]
 Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document instead, for programs.")
+    bool, typer.Option("--json", metavar="", help="Print one JSON document, for programs.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings and errors.")]
+Force = Annotated[bool, typer.Option("--force", metavar="", help="Replace files that exist.")]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", metavar="", help="Say nothing but warnings and errors."),
+]
 Axis = Annotated[
     SamplesAxis,
     typer.Option(help="Which axis of an array counts samples; in MATLAB often the last."),

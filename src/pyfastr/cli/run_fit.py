@@ -46,7 +46,7 @@ class FitFiles:
 
     def as_dict(self) -> dict[str, Path]:
         """Return what is written, by kind."""
-        named = {"model": self.model, "coefficient image": self.coef_img, "report": self.report}
+        named = {"model": self.model, "coef_img": self.coef_img, "report": self.report}
         return {kind: path for kind, path in named.items() if path is not None}
 
 

@@ -8,6 +8,8 @@ from rich.text import Text
 
 from pyfastr.cli.samples import times
 
+_FILE_NAMES = {"coef_img": "image"}
+
 
 def facts(rows: Mapping[str, Any]) -> Table:
     """Draw names on the left and what they are on the right.
@@ -53,7 +55,8 @@ def fit_summary(found: Mapping[str, Any]) -> list[Any]:
         "coefficient": _coefficient_text(found),
         "starts": _starts_text(found["starts"]),
     }
-    return [head, facts(rows), "", facts(found["files"])]
+    files = {_FILE_NAMES.get(kind, kind): path for kind, path in found["files"].items()}
+    return [head, facts({**rows, "": " ", **files})]
 
 
 def chosen_text(chosen: Mapping[str, Any]) -> str:

@@ -10,12 +10,14 @@ from pyfastr.cli.voice import Voice
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder of the report.")] = Path("demo"),
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the report.")] = Path(
+        "demo"
+    ),
     force: Force = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fit data of 20×20×20 beside other methods: a table, a picture, a report. Takes a minute."""
+    """Fit a problem of the paper beside other methods. Takes a minute."""
     from pyfastr.cli.run_demo import run_demo
 
     run_demo(out, Voice(as_json=json, quiet=quiet), force=force)

@@ -6,10 +6,10 @@ from typing import Annotated
 import typer
 
 from pyfastr.cli.errors import InputError
-from pyfastr.cli.options import DATA_HELP, Axis, Force, Json, Quiet, SamplesAxis
+from pyfastr.cli.options import DATA_HELP, SamplesAxis
 from pyfastr.cli.voice import Voice
 
-_MODEL, _DATA, _OUTPUT = "Model", "Data", "Output"
+_DATA, _MODEL, _OUTPUT = "Data", "Model", "Output"
 
 
 def fit(
@@ -22,31 +22,54 @@ def fit(
             "the file of DATA.",
         ),
     ],
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="Model file, .fastr.", rich_help_panel=_OUTPUT),
-    ],
-    report: Annotated[
-        Path | None,
-        typer.Option(help="Report to write, .html.", rich_help_panel=_OUTPUT),
+    *,
+    covariates: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE:col1,col2",
+            help="Columns with a coefficient of their own, without penalty.",
+            rich_help_panel=_DATA,
+        ),
     ] = None,
-    coef_img: Annotated[
-        Path | None,
-        typer.Option(help="Coefficient image to write, .nii or .nii.gz.", rich_help_panel=_OUTPUT),
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE:column",
+            help="Samples with the same value stay in one fold.",
+            rich_help_panel=_DATA,
+        ),
     ] = None,
+    mask: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="IMAGE",
+            help="Mask of images.",
+            show_default="computed",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    samples_axis: Annotated[
+        SamplesAxis,
+        typer.Option(
+            help="Which axis of an array counts samples; in MATLAB often the last.",
+            rich_help_panel=_DATA,
+        ),
+    ] = SamplesAxis.first,
+    classify: Annotated[
+        bool,
+        typer.Option(
+            "--classify", metavar="", help="Tell two classes apart.", rich_help_panel=_MODEL
+        ),
+    ] = False,
     cv: Annotated[
         bool,
         typer.Option(
             "--cv/--no-cv",
-            help="Choose the parameters by folds and score them there, or fit once with the values "
-            "given.",
+            metavar="",
+            help="Choose the parameters by folds and score them there, or fit once.",
             rich_help_panel=_MODEL,
         ),
     ] = True,
-    classify: Annotated[
-        bool,
-        typer.Option("--classify", help="Tell two classes apart.", rich_help_panel=_MODEL),
-    ] = False,
     n_terms: Annotated[
         str | None,
         typer.Option(
@@ -83,38 +106,61 @@ def fit(
     ] = "none",
     folds: Annotated[
         int | None,
-        typer.Option(min=2, help="Number of folds.", show_default="5", rich_help_panel=_MODEL),
+        typer.Option(
+            min=2,
+            metavar="N",
+            help="Number of folds.",
+            show_default="5",
+            rich_help_panel=_MODEL,
+        ),
     ] = None,
     seed: Annotated[
         int,
-        typer.Option(min=0, help="Seed of folds and starts.", rich_help_panel=_MODEL),
+        typer.Option(min=0, metavar="N", help="Seed of folds and starts.", rich_help_panel=_MODEL),
     ] = 0,
-    covariates: Annotated[
-        str | None,
+    output: Annotated[
+        Path,
         typer.Option(
-            metavar="FILE:col1,col2",
-            help="Columns with a coefficient of their own, without penalty.",
-            rich_help_panel=_DATA,
+            "--output", "-o", metavar="FILE", help="Model file, .fastr.", rich_help_panel=_OUTPUT
         ),
+    ],
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Report to write, .html.", rich_help_panel=_OUTPUT),
     ] = None,
-    groups: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE:column",
-            help="Samples with the same value stay in one fold.",
-            rich_help_panel=_DATA,
-        ),
-    ] = None,
-    mask: Annotated[
+    coef_img: Annotated[
         Path | None,
         typer.Option(
-            help="Mask image.", show_default="computed from the images", rich_help_panel=_DATA
+            metavar="FILE",
+            help="Coefficient image to write, .nii or .nii.gz.",
+            rich_help_panel=_OUTPUT,
         ),
     ] = None,
-    samples_axis: Axis = SamplesAxis.first,
-    force: Force = False,
-    json: Json = False,
-    quiet: Quiet = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", metavar="", help="Replace files that exist.", rich_help_panel=_OUTPUT
+        ),
+    ] = False,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            metavar="",
+            help="Print one JSON document, for programs.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet",
+            "-q",
+            metavar="",
+            help="Say nothing but warnings and errors.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False,
 ) -> None:
     """Fit a model, choosing its parameters by cross-validation.
 

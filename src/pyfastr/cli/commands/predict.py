@@ -13,7 +13,8 @@ def predict(
     model: Model,
     data: Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Table of predictions, .csv or .tsv.")
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="Table of predictions, .csv or .tsv."),
     ],
     covariates: Annotated[
         str | None,
@@ -28,7 +29,7 @@ def predict(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Predict new samples by a model, and write a table with a row for each."""
+    """Predict new samples by a model: a table with a row for each."""
     from pyfastr.cli.run_predict import run_predict
 
     run_predict(

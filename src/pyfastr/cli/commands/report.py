@@ -12,7 +12,9 @@ from pyfastr.cli.voice import Voice
 
 def report(
     model: Model,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Report to write, .html.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Report to write, .html.")
+    ],
     data: Annotated[
         str | None,
         typer.Option(metavar="DATA", help="Further samples to score the model on, as in fit."),
@@ -25,14 +27,16 @@ def report(
     ] = None,
     background: Annotated[
         Path | None,
-        typer.Option(help="Anatomical image under the coefficient; for models of images."),
+        typer.Option(
+            metavar="IMAGE", help="Anatomical image under the coefficient; for models of images."
+        ),
     ] = None,
     samples_axis: Axis = SamplesAxis.first,
     force: Force = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a report of a model: one HTML file that needs no other and no network."""
+    """Write a report of a model: one HTML file that needs no network."""
     from pyfastr.cli.run_report import run_report
 
     if (data is None) != (target is None):

@@ -29,14 +29,20 @@ def reproduce(
             autocompletion=lambda: [*EXPERIMENTS, "all"],
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Folder of results and report.")] = Path("reproduction"),
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder of results and report.")
+    ] = Path("reproduction"),
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the results in --out, or share them.")
+        bool,
+        typer.Option(
+            "--resume", metavar="", help="Go on with the results in --out, or share them."
+        ),
     ] = False,
     quick: Annotated[
         bool,
         typer.Option(
             "--quick",
+            metavar="",
             help=f"Small sizes, {_QUICK_TRIALS} trials, {_QUICK_BUDGET:g} s a fit "
             f"({_QUICK_SCAN_BUDGET:g} s to scans).",
         ),
@@ -51,15 +57,21 @@ def reproduce(
     ] = None,
     trials: Annotated[
         int | None,
-        typer.Option(min=1, help="Data sets of each problem.", show_default=str(_TRIALS)),
+        typer.Option(
+            min=1, metavar="N", help="Data sets of each problem.", show_default=str(_TRIALS)
+        ),
     ] = None,
     max_size: Annotated[
-        int | None, typer.Option(min=1, help="Leave out samples of more entries than this.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Leave out samples of more entries than this."),
     ] = None,
     budget: Annotated[
         float | None,
         typer.Option(
-            min=0.1, help="Seconds of one fit with its tuning.", show_default=f"{_BUDGET:g}"
+            min=0.1,
+            metavar="N",
+            help="Seconds of one fit with its tuning.",
+            show_default=f"{_BUDGET:g}",
         ),
     ] = None,
     data_home: Annotated[
@@ -70,14 +82,16 @@ def reproduce(
         ),
     ] = None,
     training_metric: Annotated[
-        bool, typer.Option("--training-metric", help="Add what the paper seems to give as MSE.")
+        bool,
+        typer.Option(
+            "--training-metric", metavar="", help="Add what the paper seems to give as MSE."
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Run the paper's experiments again, with every method on the same data.
+    """Run the paper's experiments again, every method on the same data.
 
-    Results are kept as they come: an interrupted run goes on with --resume, and several processes
-    may share the work of one --out.
+    Results are kept as they come: go on with --resume, also from several processes.
     """
     from pyfastr.cli.run_reproduce import make_plan, open_store, run_and_report
 

@@ -13,11 +13,16 @@ from pyfastr.cli.voice import Voice
 def simulate(
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Arrays X, y and coef in one file, .npz."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Arrays X, y and coef in one file, .npz."
+        ),
     ] = None,
     nifti: Annotated[
         Path | None,
-        typer.Option(help="New folder of images, a mask and a table of scores, instead of arrays."),
+        typer.Option(
+            metavar="FOLDER",
+            help="New folder of images, a mask and a table of scores, instead of arrays.",
+        ),
     ] = None,
     shape: Annotated[
         str | None,
@@ -29,27 +34,36 @@ def simulate(
     ] = None,
     samples: Annotated[
         int | None,
-        typer.Option(min=2, help="Number of samples.", show_default="100, images 40"),
+        typer.Option(min=2, metavar="N", help="Number of samples.", show_default="100, images 40"),
     ] = None,
-    noise: Annotated[float, typer.Option(min=0, help="Standard deviation of the noise.")] = 0.1,
+    noise: Annotated[
+        float, typer.Option(min=0, metavar="N", help="Standard deviation of the noise.")
+    ] = 0.1,
     sparsity: Annotated[
         float | None,
         typer.Option(
-            min=0, max=0.99, help="Share of zeros in each factor; of arrays.", show_default="0.2"
+            min=0,
+            max=0.99,
+            metavar="N",
+            help="Share of zeros in each factor; of arrays.",
+            show_default="0.2",
         ),
     ] = None,
     terms: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Unit-rank terms of the coefficient; of arrays.", show_default="1"
+            min=1,
+            metavar="N",
+            help="Unit-rank terms of the coefficient; of arrays.",
+            show_default="1",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the draw.")] = 0,
     force: Force = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Draw data of the paper's simulation, to try the other commands on."""
+    """Draw data like the paper's, to try the other commands on."""
     from pyfastr.cli.run_simulate import Draw, simulate_arrays, simulate_images
 
     voice = Voice(as_json=json, quiet=quiet)
