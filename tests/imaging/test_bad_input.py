@@ -56,6 +56,20 @@ def test_new_images_must_be_on_the_grid_of_the_training(study, paths):
         transformer.transform(paths)
 
 
+def test_an_image_elsewhere_in_space_is_named_rather_than_resampled_to_zeros(study, paths):
+    far = study.affine.copy()
+    far[:3, 3] = 500
+    nib.Nifti1Image(study.X[3], far).to_filename(paths[3])
+    for target in (2.0, np.diag([2.0, 2.0, 2.0])):
+        with pytest.raises(ValueError, match=r"sub-03.nii.gz .* lies outside of the grid"):
+            fit(study, paths, target_affine=target)
+    transformer = NiftiTransformer(study.mask_img, target_affine=2.0).fit(paths[:3])
+    with pytest.raises(ValueError, match=r"sub-03.nii.gz .* lies outside of the grid"):
+        transformer.transform(paths)
+    with pytest.raises(ValueError, match=r"target_affine is .*begins beyond the first image"):
+        fit(study, paths[:3], target_affine=far)
+
+
 def test_a_missing_file_is_named(study, paths):
     paths[4].unlink()
     with pytest.raises(FileNotFoundError, match=r"sub-04.nii.gz does not exist"):

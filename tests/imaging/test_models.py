@@ -178,6 +178,8 @@ def test_the_report_names_axes_grid_and_mask(files, model):
     for words in ("x (mm)", "12 × 14 × 10 voxels of 4 × 4 × 4 mm", "left, front, up"):
         assert words in page
     assert "520 voxels of the 960 in its box" in page
+    assert "from pyfastr.imaging import NiftiRegressor" in page
+    assert "model.fit(imgs, y, confounds=confounds)" in page
 
 
 @pytest.mark.parametrize("background", ["mean", "MNI152", "file"])

@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from pyfastr.display.code_text import code_for
 from pyfastr.display.document import Section, Table
+from pyfastr.display.fitted import fitted_part
 from pyfastr.imaging.backend import nibabel
 from pyfastr.imaging.grid import Grid
 
@@ -20,6 +22,20 @@ def images_section(transformer: Any) -> Section:
         "outer product and so goes on outside, where it meets no data: `coef_img_` is zero there."
     )
     return Section("images", "Images", [text], [table])
+
+
+def fitting_code(model: Any) -> str:
+    """Return the code that fits a model of images again."""
+    part = fitted_part(model.estimator_)
+    confounds = ", confounds=confounds" if hasattr(part, "covariate_coef_") else ""
+    step = "[-1]" if hasattr(model.estimator_, "steps") else ""
+    return code_for(
+        model,
+        part,
+        fingerprint=getattr(part, "fingerprint_", ""),
+        call=f"model.fit(imgs, y{confounds})",
+        holder=f"model.estimator_{step}",
+    )
 
 
 def _rows(transformer: Any) -> Iterator[tuple[str, str]]:

@@ -37,10 +37,19 @@ class Grid:
         """Whether the voxels are in the same places, but for rounding in a header."""
         if self.shape != other.shape:
             return False
-        corners = np.array([*np.ndindex(2, 2, 2)]) * (np.array(self.shape) - 1)
-        corners = np.column_stack([corners, np.ones(8)])
-        gap = np.abs(corners @ (self.affine - other.affine).T).max()
+        gap = np.abs((self.affine - other.affine) @ self._corners()).max()
         return bool(gap <= SAME_GRID * self.voxel_sizes.min())
+
+    def overlaps(self, other: "Grid") -> bool:
+        """Whether the box of this grid reaches into that of the other."""
+        places = (np.linalg.inv(other.affine) @ self.affine @ self._corners())[:3]
+        last = np.array(other.shape) - 1
+        return bool((places.max(axis=1) >= 0).all() and (places.min(axis=1) <= last).all())
+
+    def _corners(self) -> Array:
+        """Return the indices of the eight corners as columns that an affine can be applied to."""
+        corners = np.array([*np.ndindex(2, 2, 2)]) * (np.array(self.shape) - 1)
+        return np.column_stack([corners, np.ones(8)]).T
 
     def crop(self, slices: Slices) -> "Grid":
         """Return the grid of a box."""
@@ -111,6 +120,17 @@ def target_grid(first: Grid, target_affine: Any, target_shape: Any) -> Grid:
     affine = _as_affine(target_affine, first)
     if target_shape is not None:
         return Grid(_check_target_shape(target_shape, affine), affine)
+    try:
+        return _covering(first, affine)
+    except nilearn("image").resampling.BoundingBoxError as error:
+        raise ValueError(
+            f"target_affine is {affine.tolist()}, a grid that begins beyond the first image, which "
+            f"has {first.describe()}; expected one that covers it. Check both, or give a 3×3 array."
+        ) from error
+
+
+def _covering(first: Grid, affine: Array) -> Grid:
+    """Return the grid of an affine that is large enough for a volume."""
     covering = nilearn("image").resample_img(
         make_image(np.zeros(first.shape, np.uint8), first.affine),
         target_affine=affine,

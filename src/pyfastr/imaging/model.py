@@ -78,7 +78,7 @@ class NiftiModel(SavedMixin, ImageInputMixin, BaseEstimator):
         check_is_fitted(self)
         # Reports need packages of their own, which a fit can do without.
         from pyfastr.display.report import model_report
-        from pyfastr.imaging.description import images_section
+        from pyfastr.imaging.description import fitting_code, images_section
 
         names = f"{type(self).__name__} ({type(self.estimator_).__name__})"
         return model_report(
@@ -89,6 +89,7 @@ class NiftiModel(SavedMixin, ImageInputMixin, BaseEstimator):
             title=f"{names}, {self.n_elements_:,} voxels" if title is None else title,
             background=self._background(background_img),
             extra_sections=[images_section(self.transformer_)],
+            code=fitting_code(self),
         )
 
     @property

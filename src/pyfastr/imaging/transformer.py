@@ -23,7 +23,7 @@ from pyfastr.imaging.grid import (
 from pyfastr.imaging.masks import STRATEGIES, make_mask, prepare
 from pyfastr.imaging.reading import Reader
 from pyfastr.imaging.tags import ImageInputMixin
-from pyfastr.imaging.volumes import Volume, check_one_grid, find_volumes
+from pyfastr.imaging.volumes import Volume, check_one_grid, check_overlap, find_volumes
 
 Array = NDArray[Any]
 
@@ -153,6 +153,8 @@ class NiftiTransformer(SavedMixin, ImageInputMixin, TransformerMixin, BaseEstima
         grid = target_grid(volumes[0].grid, wanted.target_affine, wanted.target_shape)
         if wanted.target_affine is None:
             check_one_grid(volumes, grid, f"the first image, {volumes[0].name},")
+        else:
+            check_overlap(volumes, grid)
         with showing(self.verbose):
             mask = make_mask(wanted, volumes, grid)
         self.mask_img_ = make_image(mask.astype(np.uint8), grid.affine)
@@ -174,7 +176,9 @@ class NiftiTransformer(SavedMixin, ImageInputMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         volumes = find_volumes(imgs)
-        if not self.resampled_:
+        if self.resampled_:
+            check_overlap(volumes, self._grid)
+        else:
             check_one_grid(volumes, self._grid, "the training images")
         reader = Reader(self._mask, self._grid, self.smoothing_fwhm_, self.dtype_)
         with showing(self.verbose):

@@ -106,6 +106,17 @@ def check_one_grid(volumes: list[Volume], grid: Grid, origin: str) -> None:
             )
 
 
+def check_overlap(volumes: list[Volume], grid: Grid) -> None:
+    """Refuse the first volume of which nothing would be left after resampling."""
+    for volume in volumes:
+        if not volume.grid.overlaps(grid):
+            raise ValueError(
+                f"{volume.name} has {volume.grid.describe()}, which lies outside of the grid that "
+                f"images are resampled to, {grid.describe()}; expected images of the same part of "
+                "space. Check the origin in its header."
+            )
+
+
 def _expand(path: Any) -> Any:
     """Return the image of a path, or the files of a pattern in plain alphabetical order."""
     pattern = str(Path(path).expanduser())
