@@ -66,21 +66,20 @@ default="tools-animals"
     Returns
     -------
     Bunch
-        data : ndarray of float32 of shape (n_trials, 51, 61, 23)
-            The trials in the order of the file; 0 outside the mask. The files have float64:
-            half the memory, and far finer than the noise.
-        target : ndarray of int of shape (n_trials,)
-            Index into `target_names`: by default 0 for tools, 1 for animals.
-        target_names : list of str
-        cond, word : ndarray of str of shape (n_trials,)
-            Category and noun.
-        epoch : ndarray of int of shape (n_trials,)
-            1 to 6: the presentation of all nouns that a trial belongs to, to group by.
-        mask : ndarray of bool of shape (51, 61, 23)
-        affine : ndarray of shape (4, 4)
-            From voxels counted from 0 to MNI millimetres.
-        subject : str
-        DESCR : str
+        With these fields:
+
+        - data : ndarray of float32 of shape (n_trials, 51, 61, 23). The trials in the order of the
+          file; 0 outside the mask. The files have float64: half the memory, and far finer than the
+          noise.
+        - target : ndarray of int of shape (n_trials,). Index into `target_names`: by default 0 for
+          tools, 1 for animals.
+        - target_names : list of str.
+        - cond, word : ndarray of str of shape (n_trials,). Category and noun.
+        - epoch : ndarray of int of shape (n_trials,). 1 to 6: the presentation of all nouns that a
+          trial belongs to, to group by.
+        - mask : ndarray of bool of shape (51, 61, 23).
+        - affine : ndarray of shape (4, 4). From voxels counted from 0 to MNI millimetres.
+        - subject, DESCR : str.
 
     Raises
     ------

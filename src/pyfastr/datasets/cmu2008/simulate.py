@@ -71,9 +71,9 @@ def make_cmu2008_like(
     Returns
     -------
     Bunch
-        The fields of `load_cmu2008`, with `subject` "simulated", and also
-        difference : ndarray of float32 of shape (51, 61, 23)
-            D: mean of the animals minus mean of the tools, the truth to be found.
+        The fields of `load_cmu2008`, with `subject` "simulated", and also `difference`, an ndarray
+        of float32 of shape (51, 61, 23): D, mean of the animals minus mean of the tools, the truth
+        to be found.
 
     Examples
     --------
