@@ -110,6 +110,8 @@ def test_an_axis_that_runs_backwards_is_turned_so_that_millimetres_grow_to_the_r
     view.locator(".slice canvas").first.press("ArrowRight")
     assert view.index == [4, 2, 3]
     assert view.locator(".coordinate").all_inner_texts() == ["2 mm", "4 mm", "6 mm"]
+    sides = view.locator(".slice").nth(0).locator(".side").all_inner_texts()
+    assert sides == ["L", "R", "S", "I"]
     assert view.locator("figcaption strong").all_inner_texts() == [
         "y = 4 mm",
         "x = 2 mm",

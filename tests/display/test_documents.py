@@ -72,3 +72,11 @@ def test_tables_of_words_are_set_to_the_left():
     assert "| --- | --- |" in section_to_markdown(section)
     assert r"\begin{tabular}{ll}" in section_to_latex(section)
     assert 'class="wide prose"' in document_to_html(Document("T", [], [section]))
+
+
+def test_a_table_without_title_or_header_is_named_by_its_section():
+    section = Section("s", "Facts", [], [Table("", ["", ""], [["a", "b"]], is_prose=True)])
+    page = document_to_html(Document("T", [], [section]))
+    assert 'aria-label="Facts"' in page
+    assert "<thead>" not in page
+    assert "<h3>" not in page

@@ -209,6 +209,15 @@ def test_coordinates_reach_the_viewer_as_numbers_with_their_unit():
     assert day["coords"][0] == "2020-01-01"
 
 
+def test_axes_of_space_are_shown_in_their_order_and_others_in_that_of_the_array():
+    model = FasTRRegressor(0.05, 0.01, random_state=0).fit(*data())
+    assert viewed(model)["shown"] == [0, 1, 2]
+    assert not viewed(model)["anatomical"]
+    model.mode_names_in_ = ("z (mm)", "x (mm)", "y (mm)")
+    assert viewed(model)["shown"] == [1, 2, 0]
+    assert viewed(model)["anatomical"]
+
+
 def test_a_background_becomes_grey_levels():
     image = np.linspace(0, 100, 120).reshape(6, 5, 4)
     grey = np.frombuffer(base64.b64decode(viewed(plain(), image)["background"]), np.uint8)

@@ -8,7 +8,9 @@ import numpy as np
 _PLAIN = (bool, int, float, str, type(None))
 
 
-def code_for(model: Any, part: Any, *, fingerprint: str = "") -> str:
+def code_for(
+    model: Any, part: Any, *, fingerprint: str = "", call: str = "", holder: str = ""
+) -> str:
     """Return code that fits a model with the same parameters.
 
     Parameters
@@ -18,22 +20,42 @@ def code_for(model: Any, part: Any, *, fingerprint: str = "") -> str:
         The one with the coefficient: `model` itself, or its last step.
     fingerprint : str, optional
         Of the training data.
+    call : str, optional
+        How it is fitted; ``model.fit(X, y)`` by default, with covariates if there were any.
+    holder : str, optional
+        What has the fingerprint; the model, or the last step of a pipeline by default.
 
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> from pyfastr import FasTRRegressor
+    >>> from pyfastr.display.code_text import code_for
+    >>> model = FasTRRegressor(0.1, random_state=0)
+    >>> print(code_for(model, model))
+    from pyfastr import FasTRRegressor
+    <BLANKLINE>
+    model = FasTRRegressor(threshold=0.1, random_state=0)
+    model.fit(X, y)
     """
     writer = _Writer()
-    made = writer.pipeline(model) if hasattr(model, "steps") else writer.call(part)
-    with_covariates = ", covariates=covariates" if hasattr(part, "covariate_coef_") else ""
-    if hasattr(model, "steps") and with_covariates:
-        with_covariates = f", {model.steps[-1][0]}__covariates=covariates"
-    lines = [*writer.imports(), "", *writer.notes, f"model = {made}"]
-    lines.append(f"model.fit(X, y{with_covariates})")
+    is_pipeline = hasattr(model, "steps")
+    made = writer.pipeline(model) if is_pipeline else writer.call(model)
+    lines = [*writer.imports(), "", *writer.notes, f"model = {made}", call or _fit(model, part)]
     if fingerprint:
-        owner = "model[-1]" if hasattr(model, "steps") else "model"
-        lines.append(f'assert {owner}.fingerprint_ == "{fingerprint}"  # the same data')
+        holder = holder or ("model[-1]" if is_pipeline else "model")
+        lines.append(f'assert {holder}.fingerprint_ == "{fingerprint}"  # the same data')
     return "\n".join(lines)
+
+
+def _fit(model: Any, part: Any) -> str:
+    """Write how a model is fitted to arrays."""
+    if not hasattr(part, "covariate_coef_"):
+        return "model.fit(X, y)"
+    step = f"{model.steps[-1][0]}__" if hasattr(model, "steps") else ""
+    return f"model.fit(X, y, {step}covariates=covariates)"
 
 
 class _Writer:
@@ -59,7 +81,7 @@ class _Writer:
     def call(self, thing: Any) -> str:
         """Write the constructor of an estimator with the parameters that differ from default."""
         kind = type(thing)
-        module = "pyfastr" if kind.__module__.startswith("pyfastr.") else _public(kind.__module__)
+        module = _public(kind.__module__)
         self.names.setdefault(module, set()).add(kind.__name__)
         values = thing.get_params(deep=False)
         changed = [
@@ -100,7 +122,9 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def _public(module: str) -> str:
-    """Leave private modules out of a path, as people import it."""
+    """Return the module that people import from."""
     parts = module.split(".")
+    if parts[0] == "pyfastr":
+        return "pyfastr.imaging" if "imaging" in parts else "pyfastr"
     public = parts[: next((i for i, p in enumerate(parts) if p.startswith("_")), len(parts))]
     return ".".join(public)

@@ -147,6 +147,7 @@ def model_report(
     title: str | None = None,
     background: Any = None,
     extra_sections: Sequence[Section] = (),
+    code: str | None = None,
 ) -> Report:
     """Describe a fitted model in one page, with an interactive view of its coefficient.
 
@@ -160,10 +161,12 @@ def model_report(
         Their responses.
     covariates : array-like of shape (n_samples, n_covariates), optional
     title : str, optional
-    background : array-like of the shape of coef_, optional
+    background : array-like of the shape of `coef_`, optional
         Shown in grey behind the coefficient, such as an anatomical image.
     extra_sections : sequence of Section, optional
         Further text, tables and figures, before the paragraph for a paper.
+    code : str, optional
+        What fits the model again; written from its parameters by default.
 
     Returns
     -------
@@ -188,6 +191,8 @@ def model_report(
             "neither."
         )
     values = page_values(model, part, X, y, covariates, background)
+    if code is not None:
+        values["code"] = code
     name = title if title is not None else values["default_title"]
     contents = _contents(values, extra_sections)
     return Report(

@@ -38,6 +38,8 @@ class Viewer:
     n_panels : int
         Three linked slices, or the one of a matrix.
     has_background : bool
+    is_anatomical : bool
+        Whether the sides of slices have names.
     """
 
     data: Any
@@ -45,6 +47,7 @@ class Viewer:
     terms: list[str]
     n_panels: int
     has_background: bool
+    is_anatomical: bool
 
 
 def make_viewer(model: Any, part: Any, background: Any = None) -> Viewer | None:
@@ -74,6 +77,8 @@ def make_viewer(model: Any, part: Any, background: Any = None) -> Viewer | None:
         "factors": [_encoded(factor) for factor in part.factors_],
         "scales": _encoded(part.scales_),
         "modes": [_mode_data(mode) for mode in modes],
+        "shown": _shown(modes),
+        "anatomical": _is_anatomical(modes),
         "peak": _peak(part.coef_),
         "limits": _limits(part),
         "background": anatomy,
@@ -84,6 +89,7 @@ def make_viewer(model: Any, part: Any, background: Any = None) -> Viewer | None:
         terms=terms,
         n_panels=1 if len(shape) == 2 else 3,
         has_background=anatomy is not None,
+        is_anatomical=_is_anatomical(modes),
     )
 
 
@@ -103,6 +109,23 @@ def _limits(part: Any) -> list[float]:
     highest = np.prod([np.abs(factor).max(axis=0) for factor in part.factors_], axis=0)
     alone = np.abs(np.asarray(part.scales_, float)) * highest
     return [float(np.abs(part.coef_).max()), *alone.tolist()]
+
+
+def _is_anatomical(modes: list[Mode]) -> bool:
+    """Tell whether modes are the axes of space: x to the right, y to the front, z upwards."""
+    return sorted(mode.name for mode in modes) == ["x", "y", "z"] and {
+        mode.unit for mode in modes
+    } == {"mm"}
+
+
+def _shown(modes: list[Mode]) -> list[int]:
+    """Return the modes to begin with: the columns and rows of a matrix, else the first three."""
+    if len(modes) == 2:
+        return [1, 0]
+    if _is_anatomical(modes):
+        names = [mode.name for mode in modes]
+        return [names.index(name) for name in "xyz"]
+    return [0, 1, 2]
 
 
 def _mode_data(mode: Mode) -> dict[str, Any]:

@@ -4,6 +4,9 @@ const LONGEST_SIDE_RATIO = 3;
 // Of all slices together, in rem: the viewer fits on a screen.
 const TALLEST = 36;
 
+// Left and right, posterior and anterior, inferior and superior.
+const SIDES = { x: ["L", "R"], y: ["P", "A"], z: ["I", "S"] };
+
 /** A number for people; the exact one is beside it. */
 function short(value, digits = 4) {
   if (value === 0) return "0";
@@ -22,7 +25,8 @@ class Viewer {
     this.background = data.background === null ? null : bytes(data.background);
     this.limits = data.limits;
     this.index = data.peak.slice();
-    this.shown = this.isMatrix ? [1, 0] : [0, 1, 2];
+    this.shown = data.shown;
+    this.isAnatomical = data.anatomical;
     this.term = null;
     this.share = 0;
     this.showsBackground = this.background !== null;
@@ -83,8 +87,20 @@ class Viewer {
       }`;
       const cut = through === null ? "" : `, cut through ${this.modes[through].name}`;
       panel.canvas.setAttribute("aria-label", name + cut);
+      if (this.isAnatomical) this.nameSides(panel);
     }
     this.refresh();
+  }
+
+  /** Write at the edges of a slice of the body which side is which. */
+  nameSides(panel) {
+    const { h, v } = this.modesOf(panel);
+    const [left, right] = SIDES[this.modes[h].name];
+    const [below, above] = SIDES[this.modes[v].name];
+    const ends = { left, right, below, above };
+    panel.figure.querySelectorAll(".side").forEach((side) => {
+      side.textContent = ends[side.dataset.side];
+    });
   }
 
   /** Lay slices out at one scale: those with a common mode beside or below each other. */
