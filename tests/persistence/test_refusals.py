@@ -173,9 +173,9 @@ def test_a_forged_length_is_refused(raw_file, length):
 )
 def test_headers_beyond_all_measure_are_refused_in_little_time_and_memory(raw_file, header):
     path = raw_file(header)
-    began = time.perf_counter()
+    began = time.process_time()
     refusal(path)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
     tracemalloc.start()
     refusal(path)
     _, peak = tracemalloc.get_traced_memory()
@@ -364,6 +364,17 @@ STEPS = {
     ),
     "strange parameter": (lambda d, t: d["model"]["params"].update(steps=[]), "contradict"),
 }
+
+
+def test_steps_that_do_not_fit_are_refused(kinds, forge, tmp_path):
+    path = save(kinds.made["pipeline_of_slices"][0], tmp_path / "model.fastr")
+
+    def change(document, tensors):
+        for name, own in tensors.items():
+            if "support_" in name:
+                own[:] = True
+
+    assert "takes samples of shape" in refusal(forge(path, change))
 
 
 @pytest.mark.parametrize("case", STEPS)

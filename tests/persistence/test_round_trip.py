@@ -19,7 +19,7 @@ NAMES = [
     *("classifier_of_words", "classifier_of_truth_in_float32"),
     *("regressor_cv", "regressor_cv_mean", "regressor_cv_evidence"),
     *("classifier_cv", "classifier_cv_of_numbers", "scaler", "scaler_of_slices"),
-    *("pipeline", "pipeline_cv"),
+    *("pipeline", "pipeline_cv", "pipeline_of_slices"),
     *("image_regressor", "image_classifier", "image_transformer", "image_pipeline"),
 ]
 every_kind = pytest.mark.parametrize("name", NAMES)

@@ -11,6 +11,7 @@ ESTIMATORS = {
     "NiftiClassifier": "pyfastr.imaging",
     "NiftiRegressor": "pyfastr.imaging",
     "NiftiTransformer": "pyfastr.imaging",
+    "SliceSelector": "pyfastr.estimators.selector",
     "TensorScaler": "pyfastr.estimators",
 }
 RECORDS = {

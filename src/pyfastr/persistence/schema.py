@@ -133,6 +133,12 @@ def _is_statistic(value: Any, model: Any) -> bool:
     return all(own in (1, p) for own, p in zip(value.shape, shape, strict=True))
 
 
+def _are_supports(value: Any, model: Any) -> bool:
+    shape = getattr(model, "tensor_shape_in_", ())
+    listed = type(value) is list and all(_is_array(own, 1, "b") for own in value)
+    return listed and tuple(map(len, value)) == shape
+
+
 def _is_best(value: Any, model: Any) -> bool:
     """Whether the best estimator is of the right class, and the choice shows what it has."""
     if type(value).__name__ != TWINS.get(type(model).__name__):
@@ -203,6 +209,7 @@ RULES = {
         "None, or positive numbers that fit tensor_shape_in_",
         lambda v, m: _is_statistic(v, m) and (v is None or bool((v > 0).all())),
     ),
+    "support_": Rule("booleans for the slices of each mode", _are_supports),
     "n_samples_seen_": Rule("a positive number", lambda v, m: _is_finite(v) and v > 0),
 }
 _LINEAR = (*_INPUT, "factors_", "scales_", "intercept_")
@@ -217,6 +224,7 @@ NEEDED = {
     "FasTRRegressorCV": _CHOICE,
     "FasTRClassifierCV": (*_CHOICE, *_LABELS),
     "TensorScaler": (*_INPUT, "mean_", "scale_", "n_samples_seen_"),
+    "SliceSelector": (*_INPUT, "estimator_", "support_"),
     **NEEDED_OF_IMAGES,
 }
 
@@ -263,16 +271,23 @@ def _shown(value: Any) -> str:
 
 
 def _check_pipeline(pipeline: Pipeline) -> None:
-    """Check each step, and that it gives what the next one takes."""
-    shapes = set()
-    for _, step in pipeline.steps:
+    """Check each step, and that it takes what the one before it gives."""
+    given = None
+    for name, step in pipeline.steps:
         check(step)
-        if hasattr(step, "tensor_shape_in_"):
-            shapes.add(step.tensor_shape_in_)
-        if type(step).__name__ == "NiftiTransformer":
-            shapes.add(box_shape(step))
-    if len(shapes) > 1:
-        raise RefusedError(
-            f"the steps of its pipeline were fitted on samples of different shapes, "
-            f"{sorted(shapes)}. Fit and save it again."
-        )
+        taken = getattr(step, "tensor_shape_in_", given)
+        if given is not None and taken != given:
+            raise RefusedError(
+                f"step {name!r} of its pipeline takes samples of shape {taken}, but is given "
+                f"{given}. Fit and save the pipeline again."
+            )
+        given = _shape_given(step, taken)
+
+
+def _shape_given(step: Any, taken: Any) -> Any:
+    """Return the shape of the samples that a step gives, where it is known."""
+    if type(step).__name__ == "NiftiTransformer":
+        return box_shape(step)
+    if type(step).__name__ == "SliceSelector":
+        return tuple(int(np.count_nonzero(own)) for own in step.support_)
+    return taken

@@ -23,6 +23,7 @@ from pyfastr import (
     save,
 )
 from pyfastr.datasets import make_tensor_regression
+from pyfastr.estimators.selector import SliceSelector
 from pyfastr.imaging import NiftiClassifier, NiftiRegressor, NiftiTransformer
 
 METHODS = ("predict", "decision_function", "predict_proba", "transform")
@@ -137,6 +138,13 @@ def pipeline_cv() -> Made:
     return model.fit(X, y > 0), {"X": X[:5]}
 
 
+def pipeline_of_slices() -> Made:
+    X, y, _ = draw()
+    selector = SliceSelector(FasTRRegressor(0.3, random_state=0))
+    model = make_pipeline(selector, FasTRRegressor(ridge=0.1, random_state=0))
+    return model.fit(X, y), {"X": X[:5]}
+
+
 def draw_images() -> tuple[Any, Any, Any, Any]:
     """Return a 4-D image, a mask, responses and some of the volumes."""
     data = np.zeros((7, 6, 5, 60), np.float32)
@@ -178,7 +186,8 @@ MAKERS: tuple[Callable[[], Made], ...] = (
     *(regressor_of_named_columns, regressor_of_labelled_modes),
     *(classifier_of_words, classifier_of_truth_in_float32),
     *(regressor_cv, regressor_cv_mean, regressor_cv_evidence),
-    *(classifier_cv, classifier_cv_of_numbers, scaler, scaler_of_slices, pipeline, pipeline_cv),
+    *(classifier_cv, classifier_cv_of_numbers, scaler, scaler_of_slices),
+    *(pipeline, pipeline_cv, pipeline_of_slices),
     *(image_regressor, image_classifier, image_transformer, image_pipeline),
 )
 
@@ -198,8 +207,13 @@ def main() -> None:
     for make in MAKERS:
         model, inputs = make()
         save(model, folder / f"{make.__name__}.fastr")
-        told = {f"answer_{name}": value for name, value in answers(model, inputs).items()}
+        told = {f"answer_{name}": _plain(own) for name, own in answers(model, inputs).items()}
         np.savez_compressed(folder / make.__name__, **_arrays(inputs), **told)
+
+
+def _plain(array: Any) -> Any:
+    """Return labels that are objects as text: arrays of objects would need pickle."""
+    return array.astype(str) if array.dtype == object else array
 
 
 def _arrays(inputs: dict[str, Any]) -> dict[str, Any]:
