@@ -145,7 +145,7 @@ def test_decisions_for_roc_curves(files):
 def test_a_grid_search_reaches_the_estimator_within(files):
     search = GridSearchCV(
         NiftiRegressor(FAST, mask_img=files.mask),
-        {"estimator__ridge": [0.1, 1000.0], "smoothing_fwhm": [None, 4.0]},
+        {"estimator__ridge": [0.1, 1000.0]},
         cv=2,
     )
     search.fit(files.images, files.scores)
