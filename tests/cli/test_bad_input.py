@@ -63,6 +63,10 @@ def test_data_that_cannot_be_read(refused, here, data, place, message):
     [
         ("people.csv:points", "TARGET: people.csv has no column 'points'. It has id, score, age"),
         ("points", "TARGET: there is no file"),
+        (
+            "people.csv:scor",
+            "It has id, score, age, group, site. Is it score?",
+        ),
         ("peple.csv:score", "TARGET: there is no file 'peple.csv'. Is it people.csv?"),
         (
             "people.csv:group",

@@ -95,6 +95,18 @@ def test_info_reads_only_the_header(invoke, here, data):
     assert call in " ".join(shown.split())
 
 
+def test_a_forged_header_is_refused_in_one_line(invoke, here, data, monkeypatch):
+    X, y, _ = data
+    path = pyfastr.save(FasTRRegressor(random_state=0).fit(X, y), here / "m.fastr")
+    content = path.read_bytes()
+    forged = content.replace(b'\\"n_hits\\":', b'\\"n_hots\\":')
+    assert forged != content
+    path.write_bytes(forged)
+    outcome = invoke("info", "m.fastr")
+    assert outcome.exit_code == 2
+    assert len(outcome.stderr.splitlines()) == 1
+
+
 def test_simulated_arrays_are_those_of_python(invoke, here):
     from pyfastr.datasets import make_tensor_regression
 

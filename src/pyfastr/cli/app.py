@@ -48,7 +48,7 @@ def pyfastr(
         ),
     ] = False,
 ) -> None:
-    """Sparse unit-rank tensor regression: images or arrays in, a model and a report out."""
+    """Sparse tensor regression: images or arrays in, a model and a report out."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

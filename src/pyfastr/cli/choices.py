@@ -101,7 +101,8 @@ def make_estimator(choices: Choices, samples: Samples, mask: Any) -> Any:
     from pyfastr import imaging
 
     kind = imaging.NiftiClassifier if choices.classify else imaging.NiftiRegressor
-    return kind(estimator=model, mask_img=None if mask is None else str(mask))
+    mask_img = None if mask is None else str(mask)
+    return kind(estimator=model, mask_img=mask_img, verbose=choices.verbose)
 
 
 def _make_fastr(choices: Choices) -> Any:

@@ -101,7 +101,8 @@ def say_error(line: str) -> None:
     ----------
     line : str
     """
-    typer.echo(" ".join(line.split()), err=True)
+    head, colon, rest = " ".join(line.split()).partition(":")
+    typer.echo(typer.style(head, fg="red") + colon + rest if colon else head, err=True)
 
 
 def _told(error: Exception) -> tuple[int, str]:

@@ -53,7 +53,8 @@ def silence(model: Any) -> None:
     model : fitted estimator
     """
     fastr = fastr_of(model)
-    for part in (model, fastr, getattr(fastr, "best_estimator_", fastr)):
+    reader = getattr(model, "transformer_", model)
+    for part in (model, reader, fastr, getattr(fastr, "best_estimator_", fastr)):
         names = [name for name in part.get_params() if name.split("__")[-1] == "verbose"]
         part.set_params(**dict.fromkeys(names, 0))
 

@@ -31,7 +31,7 @@ def run_demo(out: Path, voice: Voice, *, force: bool) -> None:
 
     voice.show(demo.TASK, "")
     found = demo.run_demo(lambda name: voice.note(f"Fitting {name} ..."), voice.verbose)
-    voice.show(_table(demo.HEADER, found), found.choice, "")
+    voice.show(_table(demo.HEADER, found), "", found.choice, "")
     figure = found.figure()
     with outputs:
         folder = outputs.draft(out)

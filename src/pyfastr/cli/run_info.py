@@ -5,10 +5,15 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from rich.text import Text
+
 from pyfastr.cli.errors import as_input_error
 from pyfastr.cli.samples import times
 from pyfastr.cli.summary import chosen_text, facts
 from pyfastr.cli.voice import Voice
+
+# What a forged header may come to.
+_CONTRADICTIONS = (AttributeError, LookupError, TypeError, ValueError)
 
 
 def run_info(path: Path, voice: Voice) -> None:
@@ -25,7 +30,9 @@ def run_info(path: Path, voice: Voice) -> None:
     with as_input_error(ModelFileError):
         header = read_header(path)
     size = path.stat().st_size
-    voice.show(f"[bold]{header['class']}[/bold]", facts(_rows(path, header, size)))
+    with as_input_error(*_CONTRADICTIONS, what=f"The header of {path} makes no sense"):
+        rows = _rows(path, header, size)
+    voice.show(Text(str(header["class"]), style="bold"), facts(rows))
     voice.document({"command": "info", "file": path, "bytes": size, **header})
 
 

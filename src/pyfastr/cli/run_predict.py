@@ -47,17 +47,20 @@ def run_predict(
     check_suits(samples, model, path)
     values = covariates_of(covariates, samples, model, path)
     with voice.hearing_warnings(), as_input_error(ValueError, OSError, what=str(samples.place)):
-        columns = _predicted(model, samples, values)
+        columns = _predicted(model, samples, values, voice.verbose)
     with outputs:
         _write_table(outputs.draft(output), list(columns), zip(*columns.values(), strict=True))
     _tell(voice, path, samples, output, list(columns))
 
 
-def _predicted(model: Any, samples: Samples, covariates: Values | None) -> dict[str, Sequence[Any]]:
+def _predicted(
+    model: Any, samples: Samples, covariates: Values | None, verbose: int
+) -> dict[str, Sequence[Any]]:
     """Return the columns of the table."""
     X = samples.X
     if is_imaging(model):
         # Images are read once, for predictions and probabilities.
+        model.transformer_.set_params(verbose=verbose)
         X, model = model.transformer_.transform(X), model.estimator_
     arguments = arguments_for(model, covariates, "predict")
     name = "image" if samples.images else "sample"

@@ -4,6 +4,7 @@ import csv
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from pyfastr.cli.errors import InputError, as_input_error
@@ -105,16 +106,19 @@ class Table:
         Column
         """
         if name not in self.header:
-            what = f"has no column {name!r}" if name else "is a table; say which column is meant"
-            example = f"{self.file}:{self.header[-1]}"
-            raise InputError(
-                f"{option}: {self.file} {what}. It has {', '.join(self.header)}; for example "
-                f"{example}"
-            )
+            raise InputError(f"{option}: {self.file} {self._lack_of(name)}")
         if self.header.count(name) > 1:
             raise InputError(f"{option}: {self.file} has several columns {name!r}; rename them.")
         at = self.header.index(name)
         return Column(self.file, name, [row[at] for row in self.rows], self.lines)
+
+    def _lack_of(self, name: str) -> str:
+        """Say that there is no such column, and which there are."""
+        known = f"It has {', '.join(self.header)}"
+        if not name:
+            return f"is a table; say which column is meant. {known}: {self.file}:{self.header[-1]}"
+        near = get_close_matches(name, self.header, 1)
+        return f"has no column '{name}'. {known}.{f' Is it {near[0]}?' if near else ''}"
 
     @property
     def columns(self) -> list[Column]:

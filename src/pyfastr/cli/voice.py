@@ -72,7 +72,7 @@ class Voice:
             return
         from rich.console import Console
 
-        console = Console(highlight=False)
+        console = Console(highlight=False, markup=False)
         for renderable in renderables:
             console.print(renderable)
 
