@@ -201,8 +201,10 @@ DOCUMENTS = {
         "none of pyfastr's",
     ),
     "another class": (lambda d, t: d.update({"class": "TensorScaler"}), "not describe"),
-    "no estimator": (lambda d, t: d.update(model=[1, 2]) or t.clear(), "not describe"),
+    "no estimator": (lambda d, t: d.update(model={"a": 1}) or t.clear(), "not describe"),
     "no model": (lambda d, t: d.pop("model"), "lacks 'model'"),
+    "strange summary": (lambda d, t: d.update(search=[]), "'search' in its document is of type"),
+    "strange sizes": (lambda d, t: d.update(sample_shape=["4"]), "not made of whole numbers"),
     "no document": (lambda d, t: d.clear(), "version of the format"),
     "unknown parameter": (
         lambda d, t: node_of(d)["params"].update(evil=1),

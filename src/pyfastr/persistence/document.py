@@ -11,9 +11,25 @@ from pyfastr.persistence.codec import TAG, Encoder
 from pyfastr.persistence.errors import RefusedError, damaged
 
 FORMAT_VERSION = 1
-FIELDS = {
-    *("format_version", "library_version", "class", "sample_shape", "n_samples"),
-    *("fingerprint", "search", "unrestored", "model"),
+Types = tuple[type, ...]
+FIELDS: dict[str, Types] = {
+    "format_version": (int,),
+    "library_version": (str,),
+    "class": (str,),
+    "sample_shape": (list, type(None)),
+    "n_samples": (int, type(None)),
+    "fingerprint": (str, type(None)),
+    "search": (dict,),
+    "unrestored": (dict,),
+    "model": (dict,),
+}
+# Of the summary of the search, each of which may be missing.
+SEARCH_FIELDS: dict[str, Types] = {
+    "best_score": (int, float, str),
+    "best_params": (dict,),
+    "n_iter": (int,),
+    "converged": (bool,),
+    "starts": (dict,),
 }
 
 
@@ -48,10 +64,20 @@ def read_document(text: str) -> dict[str, Any]:
             f"version {version} of the format; this is pyfastr {pyfastr.__version__}, which reads "
             f"up to version {FORMAT_VERSION}. Upgrade: pip install --upgrade pyfastr"
         )
-    missing = sorted(FIELDS - set(document))
+    missing = sorted(set(FIELDS) - set(document))
     if missing:
         raise damaged(f"its document lacks {missing[0]!r}")
+    _check_types(document, FIELDS)
+    _check_types(document["search"], SEARCH_FIELDS)
+    if not all(type(size) is int for size in document["sample_shape"] or ()):
+        raise damaged("'sample_shape' in its document is not made of whole numbers")
     return dict(document)
+
+
+def _check_types(found: dict[str, Any], expected: dict[str, Types]) -> None:
+    for name, types in expected.items():
+        if name in found and type(found[name]) not in types:
+            raise damaged(f"{name!r} in its document is of type {type(found[name]).__name__}")
 
 
 def inner_model(model: Any) -> Any:
