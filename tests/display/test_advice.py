@@ -90,6 +90,13 @@ def test_a_choice_at_the_end_of_a_grid_asks_for_more_of_it(data, thresholds, rid
         assert do in item.do
 
 
+def test_the_end_of_the_automatic_thresholds_is_no_edge(data):
+    X, _ = data
+    model = FasTRClassifierCV(cv=3, random_state=0).fit(X, X[:, 0, 0] > 0)
+    assert model.threshold_ == 0.55
+    assert not has(model, "of the grid")
+
+
 def test_the_largest_ridge_asks_for_a_larger_one(data):
     X, y = data
     noisy = y + 6 * y.std() * np.random.default_rng(0).normal(size=80)

@@ -64,12 +64,12 @@ def viewed(model, background=None):
 def test_training_samples_are_recognised_and_not_called_held_out():
     X, y = data()
     given = _predicted(plain(), plain(), X[:60], y[:60], None)
-    text = " ".join(performance_text(plain(), given))
+    text = " ".join(performance_text(plain(), plain(), given))
     assert "These are the samples that the model was fitted to" in text
     assert "Nothing is known" in text
     assert performance_card(plain(), given).value == "unknown"
     other = _predicted(plain(), plain(), X[30:], y[30:], None)
-    assert "only if none of them took part" in " ".join(performance_text(plain(), other))
+    assert "only if none of them took part" in " ".join(performance_text(plain(), plain(), other))
 
 
 def test_training_samples_of_a_classifier_are_recognised_too():
@@ -79,7 +79,9 @@ def test_training_samples_of_a_classifier_are_recognised_too():
 
 def test_classes_that_are_given_are_scored_by_curve_and_accuracy():
     X, own = data()[0][60:], labels()[60:]
-    text = performance_text(classified(), _predicted(classified(), classified(), X, own, None))
+    text = performance_text(
+        classified(), classified(), _predicted(classified(), classified(), X, own, None)
+    )
     assert "Area under the ROC curve of the 30 samples" in text[0]
     assert f"Accuracy: {number(classified().score(X, own))}." in text[0]
 
@@ -110,11 +112,37 @@ def test_a_pipeline_predicts_through_its_scaler_with_covariates():
     assert "1 covariate entered" in text
 
 
+def test_a_scaler_before_the_folds_is_said_to_have_seen_all_samples():
+    model = make_pipeline(TensorScaler(), FasTRRegressorCV(**GRID)).fit(*data())
+    text = " ".join(performance_text(model, model[-1], None))
+    assert "TensorScaler came before the folds and saw the held-out samples" in text
+    assert "came before" not in " ".join(performance_text(chosen(), chosen(), None))
+
+
+def test_samples_and_responses_of_different_number_are_refused():
+    X, y = data()
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[30, 20\]"):
+        _predicted(plain(), plain(), X[60:], y[70:], None)
+
+
+def test_scores_of_ones_own_are_named_and_what_is_fixed_is_not_said_to_be_chosen():
+    def own_score(estimator, X, y):
+        return -float(np.abs(estimator.predict(X) - y).mean())
+
+    options = {**GRID, "ridges": [0.1]}
+    model = FasTRRegressorCV(**options, scoring=own_score).fit(*data())
+    text = " ".join(methods_text(model, model))
+    assert "The threshold λ (3 values from 0 to 0.3) was chosen by 3-fold" in text
+    assert "for the best own score" in text
+    nameless = FasTRRegressorCV(**options, scoring=lambda estimator, X, y: 0.5).fit(*data())
+    assert "Held-out score of its own" in performance_card(nameless, None).name
+
+
 def test_a_choice_by_evidence_has_no_score():
     X, y = data()
     model = FasTRRegressorCV(criterion="evidence", random_state=0).fit(X, y)
     assert performance_card(model, None).value == "unknown"
-    (text,) = performance_text(model, None)
+    (text,) = performance_text(model, model, None)
     assert 'criterion="cv"' in text
     assert "(N − dof) log RSS" in " ".join(methods_text(model, model))
 

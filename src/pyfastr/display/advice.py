@@ -177,15 +177,18 @@ def _edges(part: Any) -> Iterator[Advice]:
     if not traits.has_folds(part):
         return
     ridges, thresholds = traits.grid_of(part, "ridge"), traits.grid_of(part, "threshold")
-    is_automatic = isinstance(part.ridges, str)
+    # Where grids of our own end on one side they do so for a reason, but a ridge may be too small.
+    own_ridges, own_thresholds = (isinstance(v, str) for v in (part.ridges, part.thresholds))
     if len(ridges) > 1 and part.ridge_ == ridges[-1]:
         yield _edge("largest", "ridge", part.ridge_, f"{10 * part.ridge_:g}")
-    elif len(ridges) > 1 and part.ridge_ == ridges[0] > LEAST_RIDGE and not is_automatic:
+    elif len(ridges) > 1 and part.ridge_ == ridges[0] > LEAST_RIDGE and not own_ridges:
         yield _edge("smallest", "ridge", part.ridge_, f"{part.ridge_ / 10:g}")
-    if len(thresholds) > 1 and part.threshold_ == thresholds[-1] < HIGHEST_THRESHOLD:
+    if len(thresholds) < 2 or own_thresholds:
+        return
+    if part.threshold_ == thresholds[-1] < HIGHEST_THRESHOLD:
         middle = (part.threshold_ + 1) / 2
         yield _edge("largest", "threshold", part.threshold_, f"{middle:.2g}")
-    elif len(thresholds) > 1 and part.threshold_ == thresholds[0] > 0:
+    elif part.threshold_ == thresholds[0] > 0:
         yield _edge("smallest", "threshold", part.threshold_, "0")
 
 

@@ -178,22 +178,22 @@ def _threshold(part: Any) -> str:
 
 def _grid(part: Any) -> str:
     """Say what was chosen from."""
-    what = [
-        _range("The threshold λ", traits.grid_of(part, "threshold")),
-        _range("the ridge ε", traits.grid_of(part, "ridge")),
-    ]
+    names = {"the threshold λ": "threshold", "the ridge ε": "ridge"}
+    grids = {said: traits.grid_of(part, name) for said, name in names.items()}
+    what = [_range(said, values) for said, values in grids.items() if len(values) > 1]
     terms = traits.grid_of(part, "n_terms")
     if len(terms) > 1:
         what.append(f"the number of terms (from {', '.join(f'{n:g}' for n in terms)})")
+    if not what:
+        return f"The model was scored by {_folds(part)}, with nothing to choose from."
+    listed = " and ".join([", ".join(what[:-1]), what[-1]] if len(what) > 1 else what)
     return (
-        f"{', '.join(what[:-1])} and {what[-1]} were chosen by {_folds(part)} for the best "
-        f"{traits.score_name(part)}{_rule(part)}."
+        f"{listed[0].upper()}{listed[1:]} {'was' if len(what) == 1 else 'were'} chosen by "
+        f"{_folds(part)} for the best {traits.score_name(part)}{_rule(part)}."
     )
 
 
 def _range(symbol: str, values: list[float]) -> str:
-    if len(values) == 1:
-        return f"{symbol} (fixed at {traits.number(values[0])})"
     low, high = traits.number(values[0]), traits.number(values[-1])
     return f"{symbol} ({len(values)} values from {low} to {high})"
 
@@ -212,9 +212,9 @@ def _rule(part: Any) -> str:
     """Say how ties by chance were broken."""
     if part.one_standard_error:
         return ", taking the simplest model within one standard error of it"
-    return (
-        ", taking the highest threshold that fell short of it by chance only" if part.refit else ""
-    )
+    if not part.refit or len(traits.grid_of(part, "threshold")) == 1:
+        return ""
+    return ", taking the highest threshold that fell short of it by chance only"
 
 
 def _chosen(part: Any) -> str:

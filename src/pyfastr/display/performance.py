@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
+from sklearn.utils import check_consistent_length
 
 from pyfastr.display import traits
 
@@ -16,6 +17,14 @@ _CAREFUL = (
     "The point was chosen by these same scores, which makes them slightly optimistic. For a score "
     "free of that, hold samples out of the whole choice: "
     "`sklearn.model_selection.cross_val_score(model, X, y)`."
+)
+_POOLED = (
+    " The picture has the held-out samples of all folds together, so that its numbers may differ "
+    "from the mean of the folds."
+)
+_LEAK = (
+    " But {steps} came before the folds and saw the held-out samples too. To hold them out of the "
+    "whole pipeline, score it as a whole, as below."
 )
 _UNKNOWN = (
     "Nothing is known of how well this model predicts new samples: it was fitted to all samples it "
@@ -71,6 +80,7 @@ def predict_given(model: Any, part: Any, X: Any, y: Any, covariates: Any, seen: 
     -------
     Given
     """
+    check_consistent_length(X, y)
     before = getattr(model, "steps", [])[:-1]
     values = model[:-1].transform(X) if before else X
     more = () if covariates is None else (covariates,)
@@ -86,11 +96,12 @@ def predict_given(model: Any, part: Any, X: Any, y: Any, covariates: Any, seen: 
     return Given(codes, np.asarray(part.decision_function(values, *more), float), seen)
 
 
-def performance_text(part: Any, given: Given | None) -> list[str]:
+def performance_text(model: Any, part: Any, given: Given | None) -> list[str]:
     """Say in sentences how well a model predicts.
 
     Parameters
     ----------
+    model : estimator or Pipeline
     part : estimator
     given : Given or None
 
@@ -101,7 +112,9 @@ def performance_text(part: Any, given: Given | None) -> list[str]:
     """
     text = [] if given is None else [_given_text(part, given)]
     if traits.has_folds(part):
-        return [*text, _folds_text(part), _CAREFUL]
+        shows_folds = hasattr(part, "held_out_") and (given is None or given.seen)
+        pooled = _POOLED if shows_folds else ""
+        return [*text, _folds_text(model, part), _CAREFUL + pooled]
     if given is None or given.seen:
         text.append(_unknown_text(part))
     return text
@@ -163,7 +176,8 @@ def _given_text(part: Any, given: Given) -> str:
     return f"{text} This counts only if none of them took part in the fit."
 
 
-def _folds_text(part: Any) -> str:
+def _folds_text(model: Any, part: Any) -> str:
+    """Give the scores of the folds, and say what they are scores of."""
     scores, name = traits.fold_scores(part), traits.score_name(part)
     low, high = traits.number(scores.min()), traits.number(scores.max())
     text = (
@@ -172,7 +186,10 @@ def _folds_text(part: Any) -> str:
         "a model that was fitted without it."
     )
     level = traits.chance_level(part)
-    return text if level is None else f"{text} Chance has {level:g}."
+    if level is not None:
+        text += f" Without any relation to X it would be about {level:g}."
+    before = [type(step).__name__ for _, step in getattr(model, "steps", [])[:-1]]
+    return text + _LEAK.format(steps=", ".join(before)) if before else text
 
 
 def _unknown_text(part: Any) -> str:

@@ -75,7 +75,7 @@ def page_values(
         "cards": [performance_card(part, given), *_cards(part)],
         "advice": advice(model),
         "performance": {
-            "text": performance_text(part, given),
+            "text": performance_text(model, part, given),
             "picture": _performance_picture(part, given),
         },
         "coefficient": {"text": list(_coefficient_text(model, part))},
@@ -214,8 +214,8 @@ def _selection(model: Any, part: Any) -> Drawn:
 
 def _starts(model: Any) -> Drawn:
     text = (
-        "The fit has many local solutions, so it is begun from many places, and the best solution "
-        "is kept. Where many starts agree on it, it is likely the best there is."
+        "A fit may have many local solutions, so it is begun from many places, and the best one is "
+        "kept. Where many starts agree on it, it is likely the best there is."
     )
     alt = "Squared residuals of the solution of every start, over those of the best."
     picture = draw(

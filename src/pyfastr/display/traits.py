@@ -43,8 +43,11 @@ def scoring_key(part: Any) -> str:
 def score_name(part: Any) -> str:
     """Return what the score is called in a sentence."""
     key = scoring_key(part)
-    own = getattr(part.scoring, "__name__", "score of your own")
-    return _SCORE_NAMES.get(key, key.replace("_", " ")) or own
+    if key:
+        return _SCORE_NAMES.get(key, key.replace("_", " "))
+    function = getattr(part.scoring, "_score_func", part.scoring)
+    name = getattr(function, "__name__", "")
+    return name.replace("_", " ") if name.isidentifier() else "score of its own"
 
 
 def chance_level(part: Any) -> float | None:

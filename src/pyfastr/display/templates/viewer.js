@@ -3,6 +3,7 @@
 const LONGEST_SIDE_RATIO = 3;
 // Of all slices together, in rem: the viewer fits on a screen.
 const TALLEST = 36;
+const NARROWEST = 20;
 
 // Left and right, posterior and anterior, inferior and superior.
 const SIDES = { x: ["L", "R"], y: ["P", "A"], z: ["I", "S"] };
@@ -110,7 +111,9 @@ class Viewer {
     const width = columns.reduce((sum, share) => sum + share, 0);
     const style = this.root.style;
     style.setProperty("--columns", columns.map((share) => `minmax(0, ${share}fr)`).join(" "));
-    style.setProperty("--board", `${Math.min(60, (TALLEST * width) / height)}rem`);
+    const board = Math.min(60, (TALLEST * width) / height);
+    style.setProperty("--slice", `${board}rem`);
+    style.setProperty("--board", `${Math.max(board, NARROWEST)}rem`);
   }
 
   point(panel, event) {
