@@ -9,9 +9,6 @@ import pytest
 import pyfastr
 from pyfastr import FasTRClassifierCV, FasTRRegressor, FasTRRegressorCV, TensorScaler
 
-h5py = pytest.importorskip("h5py")
-zarr = pytest.importorskip("zarr")
-
 FIT = ("fit", "X.npy", "people.csv:score", "-o", "model.fastr")
 
 
@@ -90,6 +87,7 @@ def test_scaling_comes_before_the_model(invoke, data, how):
     ],
 )
 def test_every_kind_of_file_gives_the_same_model(invoke, here, data, place):
+    h5py, zarr = pytest.importorskip("h5py"), pytest.importorskip("zarr")
     X, y, _ = data
     np.savez(here / "X.npz", X=X)
     np.savez(here / "all.npz", X=X, y=y)
@@ -111,6 +109,7 @@ def write_mat(v5, v73, **arrays):
     """Write MATLAB files; those of 7.3 are HDF5 with the axes in the opposite order."""
     from scipy.io import savemat
 
+    h5py = pytest.importorskip("h5py")
     savemat(v5, arrays)
     with h5py.File(v73, "w", userblock_size=512) as store:
         for name, value in arrays.items():
