@@ -48,9 +48,7 @@ def check_suits(samples: Samples, model: Any, path: Path) -> None:
     expected = tuple(fastr_of(model).tensor_shape_in_)
     if not samples.are_images and samples.shape != expected:
         hint = "Give samples of that shape."
-        if samples.X.shape[-1:] + samples.X.shape[:-1] != samples.X.shape and (
-            (samples.n_samples, *samples.shape)[:-1] == expected
-        ):
+        if samples.X.shape[:-1] == expected:
             hint = "If the last axis counts samples, add --samples-axis last."
         raise InputError(
             f"DATA: {samples.place} has samples of shape {times(samples.shape)}, but {path} was "
