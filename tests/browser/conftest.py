@@ -17,7 +17,8 @@ ARGUMENTS = [
 ]
 
 
-@pytest.fixture(scope="session")
+# Playwright keeps an event loop running, which tests of other modules may want for themselves.
+@pytest.fixture(scope="module")
 def browser():
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     names = ("chromium", "chromium-browser", "google-chrome")
