@@ -6,6 +6,7 @@ from pyfastr.estimators.path import FasTRPath, fastr_path
 from pyfastr.estimators.regressor import FasTRRegressor
 from pyfastr.estimators.scaler import TensorScaler
 from pyfastr.estimators.selection import FasTRClassifierCV, FasTRRegressorCV
+from pyfastr.estimators.selector import SliceSelector
 
 __all__ = [
     "FasTRClassifier",
@@ -13,6 +14,7 @@ __all__ = [
     "FasTRPath",
     "FasTRRegressor",
     "FasTRRegressorCV",
+    "SliceSelector",
     "TensorScaler",
     "fastr_path",
     "theory_threshold",

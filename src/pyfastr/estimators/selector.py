@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from pyfastr.estimators.outlets import SavedMixin
 from pyfastr.estimators.validation import check_tensor, finite_blocks
 from pyfastr.estimators.warning import warn
 from pyfastr.sources import as_source
@@ -26,7 +27,7 @@ from pyfastr.sources import as_source
 Array = NDArray[Any]
 
 
-class SliceSelector(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
+class SliceSelector(SavedMixin, MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     r"""Keep the slices of every mode that the coefficient of an estimator uses.
 
     It is scikit-learn's ``SelectFromModel`` for tensors. With :math:`S_m` the entries of mode m
