@@ -12,6 +12,7 @@ from pyfastr.display.fitted import fitted_part
 from pyfastr.display.html import document_to_html
 from pyfastr.display.report_sections import page_values
 from pyfastr.display.templating import render
+from pyfastr.estimators.atomic import replacing
 
 # Of the frame in a notebook.
 WIDTH, HEIGHT = "100%", 800
@@ -92,7 +93,9 @@ class Report:
                 f"path is {str(path)!r}, which is a folder; expected the name of a file in it, "
                 "such as 'report.html'."
             )
-        return _replace(file, self._page.encode())
+        with replacing(file) as page:
+            page.write(self._page.encode())
+        return file
 
     def open_in_browser(self) -> Path:
         """Show the page in the browser.
@@ -212,16 +215,3 @@ def _contents(values: dict[str, Any], extra: Sequence[Section]) -> list[tuple[st
         ("methods", "For a paper"),
         ("reproduce", "Fit it again"),
     ]
-
-
-def _replace(file: Path, content: bytes) -> Path:
-    """Write beside the target and rename, so that nobody sees half of it."""
-    with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as draft:
-        try:
-            draft.write(content)
-        except BaseException:
-            Path(draft.name).unlink()
-            raise
-    written = Path(draft.name)
-    written.chmod(0o644)
-    return written.replace(file)

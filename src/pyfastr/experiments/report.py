@@ -1,6 +1,5 @@
 """From results to files: Markdown, LaTeX, figures, and one page of HTML."""
 
-import tempfile
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -9,6 +8,7 @@ from pyfastr.display.document import Document, Figure, Section, Table
 from pyfastr.display.html import document_to_html
 from pyfastr.display.latex import section_to_latex
 from pyfastr.display.markdown import document_to_markdown, section_to_markdown
+from pyfastr.estimators.atomic import replacing
 from pyfastr.experiments.figures import draw_by_sparsity, draw_times_by_size, render
 from pyfastr.experiments.methods import MAX_ITER, N_FOLDS, TOL
 from pyfastr.experiments.plan import PATIENCE, Plan
@@ -84,11 +84,9 @@ def _section_files(section: Section) -> dict[str, bytes]:
 
 def _write(file: Path, content: bytes) -> Path:
     """Write a file so that nobody sees half of it: another process may write it too."""
-    with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as draft:
-        draft.write(content)
-    written = Path(draft.name)
-    written.chmod(0o644)
-    return written.replace(file)
+    with replacing(file) as whole:
+        whole.write(content)
+    return file
 
 
 def _protocol(plan: Plan) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.io import savemat
 from sklearn.utils.validation import check_is_fitted
 
-from pyfastr.persistence.atomic import replacing
+from pyfastr.estimators.atomic import replacing
 from pyfastr.persistence.document import inner_model
 from pyfastr.persistence.errors import ModelFileError
 

@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from pyfastr.estimators.atomic import replacing
 from pyfastr.persistence import container
-from pyfastr.persistence.atomic import replacing
 from pyfastr.persistence.codec import Decoder, Encoder
 from pyfastr.persistence.document import read_document, readable, write_document
 from pyfastr.persistence.errors import (
