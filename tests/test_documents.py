@@ -22,7 +22,8 @@ def test_links_to_files_lead_somewhere(document):
 def test_the_page_of_results_is_what_the_commands_make_of_their_lines(tmp_path):
     pytest.importorskip("typer")
     pytest.importorskip("matplotlib")
-    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    built = shutil.ignore_patterns("_build", "api", "auto_examples")
+    shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=built)
     page = tmp_path / "docs" / "reproduction.md"
     page.unlink()
     subprocess.run([sys.executable, tmp_path / "docs" / "build_reproduction.py"], check=True)

@@ -50,7 +50,14 @@ peak = study.affine[:3] @ [*np.unravel_index(np.abs(study.coef).argmax(), study.
 figure, axes = plt.subplots(2, 1, figsize=(8, 6))
 for axis, image, title in zip(axes, (truth, model.coef_img_), ("truth", "estimate"), strict=True):
     plotting.plot_stat_map(
-        image, bg_img=model.mean_img_, cut_coords=peak, axes=axis, title=title, draw_cross=False
+        image,
+        bg_img=model.mean_img_,
+        cut_coords=peak,
+        axes=axis,
+        title=title,
+        draw_cross=False,
+        symmetric_cbar=True,
+        vmax=np.abs(study.coef).max(),
     )
 plt.show()
 

@@ -24,7 +24,7 @@ def test_an_example_has_a_title_and_a_summary(example):
     docstring = ast.get_docstring(ast.parse(example.read_text(encoding="utf-8")))
     title, underline, _, *summary = docstring.splitlines()
     assert underline == "=" * len(title)
-    assert "".join(summary).strip().endswith(".")
+    assert "".join(summary).strip().endswith((".", "?"))
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=name)

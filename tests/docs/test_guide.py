@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,16 +14,21 @@ PAGES = [
     *sorted((ROOT / "docs" / "guide").glob("*.md")),
     *sorted((ROOT / "docs" / "coming_from").glob("*.md")),
 ]
-EXTRAS = ["matplotlib", "nibabel", "nilearn", "pandas", "safetensors", "tensorly", "xarray"]
+# What a page needs that the core does not bring, told by a word of its code.
+NEEDS = {
+    "display": "matplotlib",
+    "generate_report": "jinja2",
+    "imaging": "nilearn",
+    "pandas": "pandas",
+    ".save(": "safetensors",
+    "tensorly": "tensorly",
+    "xarray": "xarray",
+}
 
 
-def blocks(page, language):
-    """Return the fenced blocks of one language, each with the number of lines before it."""
-    text = page.read_text(encoding="utf-8")
-    found = re.finditer(r"^```(\S*)[^\n]*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    return [
-        (text.count("\n", 0, block.start(2)), block[2]) for block in found if block[1] == language
-    ]
+BLOCK = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# A block of Python, and the block of what it prints if that comes next.
+PYTHON = re.compile(r"^```python\n(.*?)^```$(?:\s*^```\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 
 
 def name(page):
@@ -32,24 +38,28 @@ def name(page):
 def commands():
     """Return every `pyfastr ...` of a shell block, with the page that has it."""
     for page in PAGES:
-        lines = [line for _, block in blocks(page, "") for line in block.splitlines()]
-        for line in lines:
-            words = shlex.split(line, comments=True)
-            if words[:1] == ["pyfastr"]:
-                yield pytest.param(words[1:], id=f"{name(page)}: {' '.join(words[1:4])}")
+        found = BLOCK.findall(page.read_text(encoding="utf-8"))
+        text = "\n".join(block for language, block in found if not language)
+        for line in text.replace("\\\n", " ").splitlines():
+            if line.startswith("pyfastr "):
+                words = shlex.split(line, comments=True)[1:]
+                yield pytest.param(words, id=f"{name(page)}: {' '.join(words[:3])}")
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=name)
-def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
-    needed = [m for m in EXTRAS if m in "".join(code for _, code in blocks(page, "python"))]
-    for module in needed:
+@pytest.mark.parametrize("page", [p for p in PAGES if PYTHON.search(p.read_text())], ids=name)
+def test_the_python_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeypatch, capsys):
+    text = page.read_text(encoding="utf-8")
+    for module in [module for word, module in NEEDS.items() if word in text]:
         pytest.importorskip(module)
-    if "matplotlib" in needed or "isplay" in page.read_text(encoding="utf-8"):
-        pytest.importorskip("matplotlib").use("agg")
+    if "matplotlib" in sys.modules:
+        sys.modules["matplotlib"].use("agg")
     monkeypatch.chdir(tmp_path)
     namespace = {}
-    for before, code in blocks(page, "python"):
-        exec(compile("\n" * before + code, str(page), "exec"), namespace)
+    for block in PYTHON.finditer(text):
+        before = "\n" * text.count("\n", 0, block.start(1))
+        exec(compile(before + block[1], str(page), "exec"), namespace)
+        printed = capsys.readouterr().out
+        assert block[2] is None or printed == block[2]
 
 
 @pytest.mark.parametrize("words", list(commands()))
@@ -64,3 +74,15 @@ def test_the_commands_of_the_pages_are_accepted(words):
     assert words[0] in command.commands
     # Parsing checks names, numbers and choices, and runs nothing.
     command.commands[words[0]].make_context(words[0], words[1:])
+
+
+@pytest.mark.parametrize("page", PAGES[1:], ids=name)
+def test_links_lead_to_pages_and_examples(page):
+    targets = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
+    for target in [t for t in targets if "://" not in t]:
+        place = (page.parent / target).resolve()
+        # Pages of the gallery are made of examples when the site is built.
+        gallery = ROOT / "docs" / "auto_examples"
+        if place.is_relative_to(gallery):
+            place = (ROOT / "examples" / place.relative_to(gallery)).with_suffix(".py")
+        assert place.is_file(), target
