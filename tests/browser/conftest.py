@@ -87,7 +87,14 @@ def models():
         "many": _averaged(),
         "large": _made((100, 100, 100), 10, seed=3),
         "named": _named(),
+        "masked": _made((6, 5, 4), 1, seed=1),
     }
+
+
+@pytest.fixture(scope="session")
+def mask():
+    """Half of the entries of the masked model, its largest one outside."""
+    return np.arange(120).reshape(6, 5, 4) % 7 < 3
 
 
 def _made(shape, n_terms, seed):
@@ -123,14 +130,15 @@ def _named():
 
 
 @pytest.fixture(scope="session")
-def page_of(models, tmp_path_factory):
+def page_of(models, mask, tmp_path_factory):
     """A function that writes the report of a model, once."""
     folder = tmp_path_factory.mktemp("pages")
     background = {"named": np.linspace(1, 2, 120).reshape(6, 5, 4)}
 
     @cache
     def write(name):
-        report = model_report(models[name], background=background.get(name))
+        own = {"background": background.get(name), "mask": mask if name == "masked" else None}
+        report = model_report(models[name], **own)
         return report.save_as_html(folder / f"{name}.html")
 
     return write

@@ -227,6 +227,18 @@ def test_anatomy_lies_behind_the_coefficient_and_can_be_taken_away(show):
     assert np.array_equal(view.pixels(0)[..., 3] > 0, values != 0)
 
 
+def test_outside_the_mask_the_coefficient_is_shown_as_zero(show, mask):
+    shown = show("masked")
+    seen = np.where(mask, shown.model.coef_, 0)
+    assert tuple(shown.index) == np.unravel_index(np.abs(seen).argmax(), seen.shape)
+    for index in [(0, 0, 0), (3, 2, 1), (5, 4, 3), (2, 0, 3)]:
+        shown.move_to(index)
+        assert shown.value == pytest.approx(seen[index], rel=1e-12)
+    shown.move_to((3, 2, 1))
+    painted = shown.pixels(2)[..., 3] > 0
+    assert painted.sum() == np.count_nonzero(seen[:, :, 1])
+
+
 def test_slices_of_images_are_true_to_scale(show):
     view = show("named")
     boxes = [view.locator(".frame").nth(k).bounding_box() for k in range(3)]

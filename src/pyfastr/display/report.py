@@ -149,6 +149,7 @@ def model_report(
     covariates: Any = None,
     title: str | None = None,
     background: Any = None,
+    mask: Any = None,
     extra_sections: Sequence[Section] = (),
     code: str | None = None,
 ) -> Report:
@@ -166,6 +167,8 @@ def model_report(
     title : str, optional
     background : array-like of the shape of `coef_`, optional
         Shown in grey behind the coefficient, such as an anatomical image.
+    mask : array-like of bool of the shape of `coef_`, optional
+        Where samples have data: elsewhere the coefficient is shown as zero.
     extra_sections : sequence of Section, optional
         Further text, tables and figures, before the paragraph for a paper.
     code : str, optional
@@ -193,7 +196,7 @@ def model_report(
             f"{given} was given without {missing}; expected both, samples and their responses, or "
             "neither."
         )
-    values = page_values(model, part, X, y, covariates, background)
+    values = page_values(model, part, X, y, covariates, background, mask)
     if code is not None:
         values["code"] = code
     name = title if title is not None else values["default_title"]

@@ -49,7 +49,7 @@ class Drawn:
 
 
 def page_values(
-    model: Any, part: Any, X: Any, y: Any, covariates: Any, background: Any
+    model: Any, part: Any, X: Any, y: Any, covariates: Any, background: Any, mask: Any
 ) -> dict[str, Any]:
     """Gather all that the template of a model's report asks for.
 
@@ -60,7 +60,7 @@ def page_values(
         The one with the coefficient.
     X, y, covariates : array-like or None
         Samples to predict.
-    background : array-like or None
+    background, mask : array-like or None
 
     Returns
     -------
@@ -72,14 +72,14 @@ def page_values(
         "kicker": "pyfastr model report",
         "default_title": f"{type(part).__name__}, {traits.shape_text(part.coef_.shape)}",
         "lead": _lead(part),
-        "cards": [performance_card(part, given), *_cards(part)],
+        "cards": [performance_card(part, given), *_cards(part, mask)],
         "advice": advice(model),
         "performance": {
             "text": performance_text(model, part, given),
             "picture": _performance_picture(part, given),
         },
         "coefficient": {"text": list(_coefficient_text(model, part))},
-        "viewer": make_viewer(model, part, background),
+        "viewer": make_viewer(model, part, background, mask),
         "drawn": list(_drawn(model, part)),
         "methods": methods_text(model, part),
         "citation": citation(),
@@ -99,7 +99,7 @@ def _lead(part: Any) -> str:
     )
 
 
-def _cards(part: Any) -> Iterator[Card]:
+def _cards(part: Any, mask: Any) -> Iterator[Card]:
     """Yield what was chosen or set, and what came out."""
     if traits.is_choice(part):
         how = "chosen by folds" if part.criterion == "cv" else "chosen by evidence"
@@ -109,7 +109,8 @@ def _cards(part: Any) -> Iterator[Card]:
     else:
         yield Card("Threshold λ", _set_threshold(part), "set beforehand")
         yield Card("Ridge ε", traits.number(part.ridge), "set beforehand")
-    n_nonzero, size = int(np.count_nonzero(part.coef_)), part.coef_.size
+    seen = part.coef_ if mask is None else part.coef_[np.asarray(mask, dtype=bool)]
+    n_nonzero, size = int(np.count_nonzero(seen)), seen.size
     yield Card("Entries not zero", f"{n_nonzero:,}", f"of {size:,}, {n_nonzero / size:.1%}")
     n = traits.n_samples(part)
     if n is not None:

@@ -50,7 +50,7 @@ class Viewer:
     is_anatomical: bool
 
 
-def make_viewer(model: Any, part: Any, background: Any = None) -> Viewer | None:
+def make_viewer(model: Any, part: Any, background: Any = None, mask: Any = None) -> Viewer | None:
     """Gather what the viewer needs of a fitted model.
 
     Parameters
@@ -60,6 +60,8 @@ def make_viewer(model: Any, part: Any, background: Any = None) -> Viewer | None:
     part : estimator
         Has the coefficient.
     background : array-like of the shape of coef_, optional
+    mask : array-like of bool of the shape of coef_, optional
+        Where the coefficient meets data; elsewhere it is shown as zero.
 
     Returns
     -------
@@ -68,6 +70,7 @@ def make_viewer(model: Any, part: Any, background: Any = None) -> Viewer | None:
     """
     shape = part.coef_.shape
     anatomy = None if background is None else _as_bytes(background, shape)
+    seen = part.coef_ if mask is None else np.where(_checked_mask(mask, shape), part.coef_, 0)
     if len(shape) < 2:
         return None
     modes = modes_of(model)
@@ -79,9 +82,10 @@ def make_viewer(model: Any, part: Any, background: Any = None) -> Viewer | None:
         "modes": [_mode_data(mode) for mode in modes],
         "shown": _shown(modes),
         "anatomical": _is_anatomical(modes),
-        "peak": _peak(part.coef_),
-        "limits": _limits(part),
+        "peak": _peak(seen),
+        "limits": _limits(part, seen),
         "background": anatomy,
+        "mask": None if mask is None else _as_bits(mask),
     }
     return Viewer(
         data=json_for_page(data),
@@ -104,11 +108,11 @@ def _peak(coef: Array) -> list[int]:
     return [int(index) for index in at]
 
 
-def _limits(part: Any) -> list[float]:
+def _limits(part: Any, seen: Array) -> list[float]:
     """Return the largest magnitude of all terms together, then of each."""
     highest = np.prod([np.abs(factor).max(axis=0) for factor in part.factors_], axis=0)
     alone = np.abs(np.asarray(part.scales_, float)) * highest
-    return [float(np.abs(part.coef_).max()), *alone.tolist()]
+    return [float(np.abs(seen).max()), *alone.tolist()]
 
 
 def _is_anatomical(modes: list[Mode]) -> bool:
@@ -139,6 +143,19 @@ def _coordinates(ticks: Array | None) -> list[float] | list[str] | None:
     if ticks.dtype.kind in "iuf" and np.isfinite(ticks).all():
         return [float(tick) for tick in ticks]
     return [str(tick) for tick in ticks]
+
+
+def _checked_mask(mask: Any, shape: tuple[int, ...]) -> Array:
+    """Return a mask as bool, of the shape of the coefficient."""
+    inside = np.asarray(mask, dtype=bool)
+    if inside.shape != shape:
+        raise ValueError(f"mask has shape {inside.shape}; expected {shape}, the shape of coef_.")
+    return inside
+
+
+def _as_bits(mask: Any) -> str:
+    """Return a mask as bits in base64, the first entry in the highest bit of a byte."""
+    return base64.b64encode(np.packbits(np.asarray(mask, dtype=bool).ravel()).tobytes()).decode()
 
 
 def _as_bytes(background: Any, shape: tuple[int, ...]) -> str:

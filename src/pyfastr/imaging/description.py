@@ -19,7 +19,8 @@ def images_section(transformer: Any) -> Section:
     table = Table("", ["", ""], [list(row) for row in _rows(transformer)], is_prose=True)
     text = (
         "The model sees the box around the mask, with zero outside the mask. The coefficient is an "
-        "outer product and so goes on outside, where it meets no data: `coef_img_` is zero there."
+        "outer product and so goes on outside, where it meets no data: in the view above, as in "
+        "`coef_img_`, it is zero there."
     )
     return Section("images", "Images", [text], [table])
 

@@ -88,6 +88,7 @@ class NiftiModel(SavedMixin, ImageInputMixin, BaseEstimator):
             covariates=read_confounds(confounds),
             title=f"{names}, {self.n_elements_:,} voxels" if title is None else title,
             background=self._background(background_img),
+            mask=np.asarray(self.mask_img_.dataobj)[self.transformer_.slices_] != 0,
             extra_sections=[images_section(self.transformer_)],
             code=fitting_code(self),
         )

@@ -8,6 +8,18 @@ class Coefficient {
     this.factors = data.factors.map(numbers);
     this.nTerms = this.scales.length;
     this.peak = data.peak;
+    this.mask = data.mask === null ? null : bytes(data.mask);
+    this.strides = this.shape.map((_, m) => this.shape.slice(m + 1).reduce((a, b) => a * b, 1));
+  }
+
+  /** Whether an entry, by its place in memory, meets data. */
+  isInside(place) {
+    return this.mask === null || ((this.mask[place >> 3] >> (7 - (place & 7))) & 1) === 1;
+  }
+
+  /** Place in memory of an entry. */
+  place(index) {
+    return index.reduce((sum, i, m) => sum + i * this.strides[m], 0);
   }
 
   /** Terms to sum over: all of them, or one. */
@@ -17,6 +29,7 @@ class Coefficient {
 
   /** One entry, multiplied in the order in which Python multiplies, so that all bits agree. */
   at(index, term) {
+    if (!this.isInside(this.place(index))) return 0;
     let total = 0;
     for (const r of this.terms(term)) {
       let product = this.scales[r];
@@ -39,7 +52,17 @@ class Coefficient {
       }
       if (weight !== 0) this.addOuter(values, weight, h, v, r);
     }
+    if (this.mask !== null) this.clearOutside(values, h, v, index);
     return values;
+  }
+
+  clearOutside(values, h, v, index) {
+    const origin = this.place(index.map((i, m) => (m === h || m === v ? 0 : i)));
+    const across = this.shape[h];
+    for (let k = 0; k < values.length; k += 1) {
+      const [i, j] = [k % across, Math.floor(k / across)];
+      if (!this.isInside(origin + i * this.strides[h] + j * this.strides[v])) values[k] = 0;
+    }
   }
 
   addOuter(values, weight, h, v, r) {

@@ -266,10 +266,8 @@ class Viewer {
 
   /** The anatomy beneath a slice, by the indices of its two modes. */
   greys(h, v) {
-    const shape = this.coefficient.shape;
-    const strides = shape.map((_, m) => shape.slice(m + 1).reduce((a, b) => a * b, 1));
-    const others = this.index.map((i, m) => (m === h || m === v ? 0 : i * strides[m]));
-    const origin = others.reduce((a, b) => a + b, 0);
+    const strides = this.coefficient.strides;
+    const origin = this.coefficient.place(this.index.map((i, m) => (m === h || m === v ? 0 : i)));
     return (i, j) => this.background[origin + i * strides[h] + j * strides[v]];
   }
 
