@@ -20,7 +20,6 @@ NEEDS = {
     "generate_report": "jinja2",
     "imaging": "nilearn",
     "pandas": "pandas",
-    ".save(": "safetensors",
     "tensorly": "tensorly",
     "xarray": "xarray",
 }
@@ -60,6 +59,8 @@ def test_the_python_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monke
         exec(compile(before + block[1], str(page), "exec"), namespace)
         printed = capsys.readouterr().out
         assert block[2] is None or printed == block[2]
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.mark.parametrize("words", list(commands()))
