@@ -52,13 +52,14 @@ numpydoc_use_plots = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
+FOLDERS = ["start", "data", "models", "inference", "compare", "results"]
 sphinx_gallery_conf: dict[str, Any] = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"/plot_",
     # Printed in the README, or run by a command: not part of the gallery.
     "ignore_pattern": r"(^|/)(?!plot_)\w+\.py$",
-    "subsection_order": ["start", "data", "models", "inference", "compare", "results"],
+    "subsection_order": [f"../examples/{folder}" for folder in FOLDERS],
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": "api/backreferences",
     "doc_module": ("pyfastr",),
@@ -67,17 +68,14 @@ sphinx_gallery_conf: dict[str, Any] = {
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
-    "abort_on_example_error": False,
-    "only_warn_on_example_error": False,
-    "copyfile_regex": r".*\.rst",
+    # The page of times would load scripts from the network.
+    "write_computation_times": False,
     "nested_sections": False,
     "image_srcset": ["2x"],
 }
-sphinx_gallery_conf["subsection_order"] = [
-    f"../examples/{folder}" for folder in sphinx_gallery_conf["subsection_order"]
-]
 
 html_theme = "pydata_sphinx_theme"
+html_context = {"default_mode": "auto"}
 html_title = "pyfastr"
 html_static_path = ["_static"]
 html_css_files = ["pyfastr.css"]

@@ -36,6 +36,6 @@ def test_an_example_draws_something(example):
 def test_a_folder_of_the_gallery_has_a_heading_and_a_place(folder):
     assert (folder / "GALLERY_HEADER.rst").is_file()
     order = re.search(
-        r'"subsection_order": \[(.*?)\]', (ROOT / "docs" / "conf.py").read_text(), re.DOTALL
+        r"^FOLDERS = \[(.*?)\]", (ROOT / "docs" / "conf.py").read_text(), re.MULTILINE
     )
     assert f'"{folder.name}"' in order[1]
