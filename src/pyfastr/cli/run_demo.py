@@ -9,7 +9,6 @@ from pyfastr.cli.outputs import Outputs
 from pyfastr.cli.run_report import require_report
 from pyfastr.cli.summary import facts
 from pyfastr.cli.voice import Voice
-from pyfastr.estimators.extras import require
 from pyfastr.persistence import save
 
 
@@ -26,7 +25,6 @@ def run_demo(out: Path, voice: Voice, *, force: bool) -> None:
     outputs = Outputs(force)
     outputs.claim("--out", out)
     require_report()
-    require("safetensors", "files", "Writing model files")
     from pyfastr.experiments import demo
 
     voice.show(demo.TASK, "")

@@ -16,7 +16,6 @@ from pyfastr.cli.run_report import make_report, require_report
 from pyfastr.cli.samples import Samples, read_samples
 from pyfastr.cli.summary import fit_summary
 from pyfastr.cli.voice import Voice
-from pyfastr.estimators.extras import require
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,6 @@ class FitFiles:
         outputs.claim("--output", self.model, [".fastr"])
         outputs.claim("--report", self.report, [".html"])
         outputs.claim("--coef-img", self.coef_img, [".nii", ".nii.gz"])
-        require("safetensors", "files", "Writing model files")
         if self.report is not None:
             require_report()
         return outputs
