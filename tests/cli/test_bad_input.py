@@ -274,7 +274,6 @@ def test_simulations_that_make_no_sense(refused, here, arguments, message):
         ("h5py", "stored", ["fit", "a.h5:X", "y.npy", "-o", "m.fastr"]),
         ("zarr", "stored", ["fit", "a.zarr", "y.npy", "-o", "m.fastr"]),
         ("nibabel", "imaging", ["fit", "a.nii", "y.npy", "-o", "m.fastr"]),
-        ("safetensors", "files", ["fit", "X.npy", "y.npy", "-o", "m.fastr"]),
         ("jinja2", "report", ["fit", "X.npy", "y.npy", "-o", "m.fastr", "--report", "r.html"]),
     ],
 )
