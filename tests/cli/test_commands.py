@@ -190,7 +190,7 @@ def test_a_four_dimensional_image_is_many_samples(invoke, here):
 
 def test_the_demo_writes_a_report_a_picture_and_a_model(invoke, here, monkeypatch):
     # What the extra `cli` does not bring must not be needed.
-    for package in ("safetensors", "pandas", "nibabel", "nilearn", "celer", "xarray"):
+    for package in ("safetensors", "nibabel", "nilearn", "celer"):
         monkeypatch.setitem(sys.modules, package, None)
     # A smaller problem: what is shown is the same.
     for name, value in (("SHAPE", (6, 6, 6)), ("N_TRAIN", 60), ("N_TEST", 40)):
