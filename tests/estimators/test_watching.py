@@ -1,13 +1,19 @@
 """Who watches a fit sees how far it is; who does not is not bothered."""
 
 import io
+import multiprocessing
+import sys
+import threading
+from contextlib import redirect_stderr
+from importlib.util import find_spec
 
+import joblib
 import pytest
 from sklearn.base import clone
 
 from pyfastr import FasTRClassifier, FasTRRegressor, FasTRRegressorCV
 from pyfastr.datasets import make_tensor_regression
-from pyfastr.estimators.watching import Bar, showing
+from pyfastr.estimators.watching import Bar, _console, showing
 from pyfastr.solver.progress import Event, tell, watched_by
 
 
@@ -46,6 +52,51 @@ def test_a_terminal_has_a_bar_and_notes_and_is_left_without_the_bar():
     left = console.file.getvalue().rpartition("\x1b[2K")
     assert left[1]
     assert not left[2].strip()
+
+
+class Terminal(io.StringIO):
+    """Where a person sees all bars."""
+
+    def isatty(self):
+        return True
+
+
+def test_of_fits_side_by_side_one_has_a_bar(monkeypatch):
+    pytest.importorskip("rich")
+    monkeypatch.setenv("TERM", "xterm")
+    together = threading.Barrier(2)
+
+    def work(number):
+        with showing(verbose=1):
+            together.wait()
+            tell(f"work of {number}", 1, 2)
+            together.wait()
+
+    with redirect_stderr(Terminal()) as terminal:
+        joblib.Parallel(2, backend="threading")(joblib.delayed(work)(i) for i in range(2))
+        assert sys.stderr is terminal
+        first = terminal.getvalue()
+        with showing(verbose=1):
+            tell("later work", 1, 2)
+    assert ("work of 0" in first) != ("work of 1" in first)
+    assert "later work" in terminal.getvalue()
+
+
+def test_processes_that_share_a_terminal_draw_no_bar_on_it(monkeypatch):
+    pytest.importorskip("rich")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert _console() is not None
+    with multiprocessing.get_context("spawn").Pool(1) as workers:
+        assert workers.apply(_console) is None
+
+
+def test_a_notebook_has_a_bar_if_it_has_widgets_and_fits_either_way(data, monkeypatch):
+    pytest.importorskip("rich")
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert (_console() is None) == (find_spec("ipywidgets") is None)
+    printed = sys.stdout
+    FasTRRegressorCV(random_state=0, verbose=1).fit(*data)
+    assert sys.stdout is printed
 
 
 def test_a_watcher_that_is_there_already_is_not_joined_by_another(capsys):

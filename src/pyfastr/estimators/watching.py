@@ -1,9 +1,12 @@
 """How a fit shows its progress: a bar, lines, or the callbacks of scikit-learn."""
 
+import multiprocessing
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import wraps
+from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -27,6 +30,8 @@ __all__ = ["Bar", "CallbackSupportMixin", "fit_method", "showing"]
 
 # The least `verbose` for a bar where a person watches, and for lines wherever they go.
 BAR, LINES = 1, 2
+# Held by the fit whose bar is drawn: two at once would draw over each other.
+_drawing = threading.Lock()
 
 
 def fit_method(fit: Fit) -> Fit:
@@ -48,8 +53,9 @@ def showing(verbose: int) -> Iterator[None]:
     Parameters
     ----------
     verbose : int
-        0 shows nothing. From 1 on a bar is drawn where a person watches: in a terminal or a
-        notebook. From 2 on lines are printed instead, wherever they go.
+        0 shows nothing. From 1 on a bar is drawn where a person watches: in a terminal, or in a
+        notebook with ipywidgets. Of fits that run side by side one has a bar. From 2 on lines are
+        printed instead, wherever they go.
     """
     with ExitStack() as stack:
         if not is_watched():
@@ -74,17 +80,35 @@ def _display(verbose: int) -> Any:
     if verbose >= LINES:
         return nullcontext(_print_note)
     console = _console() if verbose >= BAR else None
-    return nullcontext(None) if console is None else Bar(console)
+    return nullcontext(None) if console is None else _only_bar(console)
+
+
+@contextmanager
+def _only_bar(console: Any) -> Iterator[Watcher | None]:
+    """Draw a bar unless the fit of another thread has one already."""
+    if not _drawing.acquire(blocking=False):
+        yield None
+        return
+    try:
+        with Bar(console) as show:
+            yield show
+    finally:
+        _drawing.release()
 
 
 def _console() -> Any:
     """Return rich's console if a person sees it; without rich there is no bar."""
+    if multiprocessing.parent_process() is not None:
+        # Workers of joblib share one terminal.
+        return None
     try:
         from rich.console import Console
     except ImportError:
         return None
     console = Console(file=sys.stderr)
-    return console if console.is_terminal or console.is_jupyter else None
+    if console.is_jupyter:
+        return console if find_spec("ipywidgets") is not None else None
+    return console if console.is_terminal else None
 
 
 def _print_note(event: Event) -> None:
@@ -112,7 +136,9 @@ class Bar:
             TimeRemainingColumn,
         )
 
-        options = {"console": console, "transient": True}
+        # What a notebook shows is printed: redirected, it would be shown anew without end.
+        redirect = not console.is_jupyter
+        options: dict[str, Any] = {"redirect_stdout": redirect, "redirect_stderr": redirect}
         columns = (
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -124,7 +150,7 @@ class Bar:
             TimeElapsedColumn(),
             TextColumn("in all"),
         )
-        self._progress = Progress(*columns, **options)
+        self._progress = Progress(*columns, console=console, transient=True, **options)
         self._task = self._progress.add_task("starting", total=None)
         self._last = Event("", 0, 0)
 
