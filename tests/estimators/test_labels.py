@@ -57,6 +57,13 @@ def test_other_coordinates_are_refused(recordings):
         scaler.transform(X.assign_coords(time=np.linspace(0, 1, 6)))
 
 
+def test_coordinates_that_are_missing_in_both_are_the_same(recordings):
+    X, y = recordings
+    X = X.assign_coords(time=[0.0, 0.1, np.nan, 0.3, 0.4, 0.5])
+    model = FasTRRegressor(random_state=0).fit(X, y)
+    assert_array_equal(model.predict(X), model.predict(X.values))
+
+
 @pytest.fixture
 def study():
     X, y = make_tensor_regression(60, (4, 5), random_state=0)
@@ -76,6 +83,14 @@ def test_covariates_keep_their_names_and_are_checked(kind, study):
         model.predict(X, covariates=frame[["site", "age"]])
     with pytest.warns(UserWarning, match="covariates has no names"):
         model.predict(X, covariates=frame.to_numpy())
+
+
+def test_numbered_columns_have_no_names(study):
+    X, y, frame = study
+    numbered = pandas.DataFrame(frame.to_numpy())
+    model = FasTRRegressor(random_state=0).fit(X, y, covariates=numbered)
+    assert not hasattr(model, "covariate_names_in_")
+    assert_array_equal(model.predict(X, frame.to_numpy()), model.predict(X, numbered))
 
 
 def test_a_series_is_one_named_covariate(study):

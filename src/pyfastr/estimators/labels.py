@@ -31,11 +31,17 @@ def check_modes(estimator: Any, X: Any) -> None:
         )
     pairs = zip(expected, estimator.mode_coords_in_, _coordinates(X), strict=True)
     for name, fitted, given in pairs:
-        if fitted is not None and given is not None and not np.array_equal(fitted, given):
+        if fitted is not None and given is not None and not _are_equal(fitted, given):
             raise ValueError(
                 f"X has other coordinates along {name!r} than {type(estimator).__name__} was "
                 "fitted on; expected the same. Use X.sel, X.reindex or X.interp."
             )
+
+
+def _are_equal(one: Array, other: Array) -> bool:
+    """Whether coordinates are the same; what is missing in both is."""
+    floats = one.dtype.kind == other.dtype.kind == "f"
+    return np.array_equal(one, other, equal_nan=floats)
 
 
 def _is_labelled(X: Any) -> bool:
@@ -53,12 +59,12 @@ def _coordinates(X: Any) -> list[Array | None]:
 
 
 def covariate_names(covariates: Any) -> list[str] | None:
-    """Return the names of the columns of a data frame, or of a series; None if there are none."""
-    columns = getattr(covariates, "columns", None)
-    if columns is not None:
-        return [str(name) for name in columns]
-    name = getattr(covariates, "name", None)
-    return [name] if isinstance(name, str) else None
+    """Return the names of the columns of a data frame, or of a series; None if there are none.
+
+    Columns that are numbered have no names, as in scikit-learn.
+    """
+    names = list(getattr(covariates, "columns", [getattr(covariates, "name", None)]))
+    return names if all(isinstance(name, str) for name in names) else None
 
 
 def record_covariates(estimator: Any, covariates: Any) -> None:
