@@ -83,6 +83,12 @@ def test_a_fitted_estimator_is_used_as_it_is(X):
     assert SliceSelector(model).fit(X).estimator_ is not model
 
 
+def test_a_fitted_estimator_of_other_samples_is_refused(X):
+    model = Known([[1], [2], [0]]).fit(X)
+    with pytest.raises(ValueError, match=r"shape \(3, 4, 3\) of a sample.*prefit"):
+        SliceSelector(model, prefit=True).fit(X[:, :3])
+
+
 def test_a_zero_coefficient_keeps_nothing_and_says_so(X):
     selector = SliceSelector(Known([[0], [0], [0]], zero=True)).fit(X)
     with pytest.warns(UserWarning, match="No slice is kept"):

@@ -4,6 +4,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import Ridge
 from sklearn.metrics import get_scorer, make_scorer, mean_absolute_error
@@ -236,9 +237,19 @@ def test_bad_input_is_refused():
         slice_importance(model, X, y, scoring=lambda model, X, y: 0.0)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         slice_importance(model, X, y[:-1])
+    with pytest.raises(ValueError, match=r"Negative values.*sample_weight"):
+        slice_importance(model, X, y, sample_weight=-np.ones(len(y)))
+    with pytest.raises(ValueError, match="score of the samples given is nan"):
+        slice_importance(model, X, np.full(len(y), np.nan))
     X[3, 1, 2] = np.nan
     with pytest.raises(ValueError, match=r"NaN: first at sample 3, element \(1, 2\)"):
         slice_importance(model, X, y)
     classifier = FasTRClassifier(n_init=2).fit(X[N:], labels[N:])
     with pytest.raises(ValueError, match=r"labels \['maybe'\]"):
         slice_importance(classifier, X[N:], np.where(labels[N:] == "yes", "yes", "maybe"))
+    one_class = labels[N:] == "yes"
+    with (
+        pytest.warns(UndefinedMetricWarning),
+        pytest.raises(ValueError, match="samples of both classes"),
+    ):
+        slice_importance(classifier, X[N:][one_class], labels[N:][one_class])

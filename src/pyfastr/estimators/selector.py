@@ -1,26 +1,25 @@
 """The slices of tensors that a model uses, as a step of a pipeline."""
 
 from collections.abc import Sequence
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import (
-    BaseEstimator,
-    MetaEstimatorMixin,
-    TransformerMixin,
-    _fit_context,
-    clone,
-)
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.utils import get_tags
-from sklearn.utils._metadata_requests import _routing_enabled
-from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.estimators.outlets import SavedMixin
-from pyfastr.estimators.validation import check_tensor, finite_blocks
+from pyfastr.estimators.sklearn_private import (
+    HasMethods,
+    check_feature_names_in,
+    checks_parameters,
+    routing_enabled,
+)
+from pyfastr.estimators.validation import check_modes_asked_for, check_tensor, finite_blocks
 from pyfastr.estimators.warning import warn
 from pyfastr.sources import as_source
 
@@ -89,7 +88,7 @@ class SliceSelector(SavedMixin, MetaEstimatorMixin, TransformerMixin, BaseEstima
         self.modes = modes
         self.prefit = prefit
 
-    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    @partial(checks_parameters, nested=True)
     def fit(self, X: Any, y: Any = None, **fit_params: Any) -> "SliceSelector":
         """Fit the estimator, unless it is fitted already, and find the slices that it uses.
 
@@ -106,13 +105,13 @@ class SliceSelector(SavedMixin, MetaEstimatorMixin, TransformerMixin, BaseEstima
             The fitted selector itself.
         """
         tensor = check_tensor(self, X, reset=True)
-        cropped = _checked_modes(self.modes, tensor.ndim - 1)
+        cropped = check_modes_asked_for(self.modes, tensor.ndim - 1)
         if self.prefit:
             check_is_fitted(self.estimator)
             self.estimator_ = self.estimator
         else:
             routed = dict(fit_params)
-            if _routing_enabled():
+            if routing_enabled():
                 routed = process_routing(self, "fit", **fit_params).estimator.fit
             self.estimator_ = clone(self.estimator).fit(X, y, **routed)
         used = _used_slices(self.estimator_, self.tensor_shape_in_)
@@ -199,7 +198,7 @@ class SliceSelector(SavedMixin, MetaEstimatorMixin, TransformerMixin, BaseEstima
                 "the columns of a two-dimensional X have names and fit into a data frame. "
                 'For arrays use set_output(transform="default").'
             )
-        names: Array = _check_feature_names_in(self, input_features)[self.support_[0]]
+        names: Array = check_feature_names_in(self, input_features)[self.support_[0]]
         return names
 
     def get_metadata_routing(self) -> MetadataRouter:
@@ -222,14 +221,16 @@ class SliceSelector(SavedMixin, MetaEstimatorMixin, TransformerMixin, BaseEstima
 
 def _used_slices(estimator: Any, shape: tuple[int, ...]) -> list[Array]:
     """Return which slices of each mode some term of the coefficient uses."""
-    if hasattr(estimator, "factors_"):
+    factors = getattr(estimator, "factors_", [])
+    if tuple(len(factor) for factor in factors) == shape:
         alive = np.asarray(getattr(estimator, "scales_", 1.0)) != 0
-        return [((factor != 0) & alive).any(axis=1) for factor in estimator.factors_]
+        return [((factor != 0) & alive).any(axis=1) for factor in factors]
     coef = np.asarray(getattr(estimator, "coef_", np.empty(0)))
     if coef.shape != shape:
         raise ValueError(
             f"estimator is {estimator!r}, whose fit leaves neither `factors_` nor a `coef_` of the "
-            f"shape {shape} of a sample; expected an estimator that does, such as FasTRRegressor."
+            f"shape {shape} of a sample; expected an estimator that does, such as FasTRRegressor, "
+            "and fitted to samples of that shape if it is `prefit`."
         )
     others = [tuple(m for m in range(coef.ndim) if m != mode) for mode in range(coef.ndim)]
     return [(coef != 0).any(axis=axes) for axes in others]
@@ -254,17 +255,3 @@ def _neighbours(chosen: Array) -> slice | None:
         return slice(0, 0)
     first, last = int(chosen[0]), int(chosen[-1])
     return slice(first, last + 1) if last - first == len(chosen) - 1 else None
-
-
-def _checked_modes(modes: Any, n_modes: int) -> set[int]:
-    """Return the modes to crop, counted from the first."""
-    if modes is None:
-        return set(range(n_modes))
-    named = [modes] if isinstance(modes, Integral) else list(modes)
-    for mode in named:
-        if not isinstance(mode, Integral) or not -n_modes <= int(mode) < n_modes:
-            raise ValueError(
-                f"modes has {mode!r}; expected ints from {-n_modes} to {n_modes - 1}, because "
-                f"samples have {n_modes} modes."
-            )
-    return {int(mode) % n_modes for mode in named}

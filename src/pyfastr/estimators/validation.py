@@ -1,6 +1,7 @@
 """What every estimator asks of X and y, and the prediction of a linear tensor model."""
 
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,33 @@ def check_covariates(
             "the same columns as in fit."
         )
     return Z
+
+
+def check_modes_asked_for(modes: Any, n_modes: int) -> tuple[int, ...]:
+    """Return modes that a user names, counted from the first; None are all.
+
+    Parameters
+    ----------
+    modes : int, sequence of int or None
+        Counted over the axes of a sample, negative ones from the last.
+    n_modes : int
+
+    Returns
+    -------
+    tuple of int
+    """
+    if modes is None:
+        return tuple(range(n_modes))
+    named = [modes] if isinstance(modes, Integral) else list(modes)
+    for mode in named:
+        if not isinstance(mode, Integral) or not -n_modes <= int(mode) < n_modes:
+            raise ValueError(
+                f"modes has {mode!r}; expected ints from {-n_modes} to {n_modes - 1}, because "
+                f"samples have {n_modes} modes."
+            )
+    if not named:
+        raise ValueError("modes is empty; expected at least one mode, or None for all.")
+    return tuple(int(mode) % n_modes for mode in named)
 
 
 def check_init(init: Any, shape: tuple[int, ...], n_terms: int) -> list[Array]:

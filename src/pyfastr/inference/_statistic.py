@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics._scorer import _BaseScorer
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
@@ -19,6 +18,7 @@ from pyfastr.estimators.data import Data
 from pyfastr.estimators.folds import FoldFits, Scoring, Split, fit_tasks, training_weights
 from pyfastr.estimators.scaler import TensorScaler
 from pyfastr.estimators.selection import FasTRClassifierCV, FasTRRegressorCV
+from pyfastr.estimators.sklearn_private import BaseScorer
 from pyfastr.estimators.validation import share_input
 from pyfastr.inference._progress import Progress
 from pyfastr.inference._scaling import Scaling, scoring_pipelines, unpacked
@@ -54,7 +54,7 @@ class Response:
     def scores(self, fits: FoldFits, fold: int, scalers: list[TensorScaler]) -> Array:
         """Return the scores of the models of one fold, fitted to X that these have scaled."""
         scoring = self.scoring
-        if scalers and scoring.scorer is not None and not isinstance(scoring.scorer, _BaseScorer):
+        if scalers and scoring.scorer is not None and not isinstance(scoring.scorer, BaseScorer):
             scoring = replace(scoring, scorer=scoring_pipelines(scoring.scorer, scalers))
         own: Array = scoring.scores(fits, [self.splits[fold]])[0]
         return own

@@ -4,15 +4,13 @@ import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import check_scoring
-from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.display.modes import Mode, modes_of, plain_modes
 from pyfastr.display.stability import ImportanceDisplay
@@ -21,7 +19,13 @@ from pyfastr.estimators.classifier import BinaryMixin
 from pyfastr.estimators.fitting import FasTRBase
 from pyfastr.estimators.folds import KnownClassifier, KnownRegressor, auc_scores, r2_scores
 from pyfastr.estimators.labels import check_covariate_names
-from pyfastr.estimators.validation import as_generator, check_covariates, check_tensor
+from pyfastr.estimators.sklearn_private import BaseScorer, check_sample_weight
+from pyfastr.estimators.validation import (
+    as_generator,
+    check_covariates,
+    check_modes_asked_for,
+    check_tensor,
+)
 from pyfastr.inference._scaling import unpacked
 from pyfastr.inference._summary import Summary, counted
 from pyfastr.inference._tasks import check_count
@@ -40,14 +44,14 @@ class SliceImportance(Summary):
     importances : list of ndarrays of shape (p_m, n_repeats)
         For every mode asked for: the score less that with slice j permuted over the samples.
     mode_importances : ndarray of shape (n_modes, n_repeats)
-        The score less that with the slices of the mode in random order, drawn for each sample:
-        how much it matters which slice is which. 0 for a mode whose slices all count alike.
+        The score less that with the slices of the mode in random order, drawn for each sample
+        anew: how much it matters which slice is which.
     score : float
         Of samples as they are.
     modes : tuple of int
         The modes asked for, counted from 0.
     labels : list of Mode
-        What plots call them.
+        Their names and coordinates, as X had them.
     """
 
     importances: list[Array]
@@ -155,6 +159,12 @@ def slice_importance(
     Slices that tell the same share their importance: permuting one leaves the other to predict
     from. A coefficient of 0 has importance 0 always.
 
+    To permute all slices of a mode over the samples would be to permute whole samples, the same for
+    every mode. The importance of a mode is therefore what is lost when the slices of each sample
+    change places within it. A mode whose slices all count alike, such as one that the model
+    averages over, has importance 0: the model needs its sum but not its order. As scores may fall
+    below those of chance, an importance may exceed the score itself.
+
     Examples
     --------
     >>> from pyfastr import FasTRRegressor
@@ -168,7 +178,7 @@ def slice_importance(
     """
     check_count("n_repeats", n_repeats)
     source, last = _checked(model, X)
-    wanted = _checked_modes(modes, len(source.shape) - 1)
+    wanted = check_modes_asked_for(modes, len(source.shape) - 1)
     score = _Score.check(last, y, scoring, sample_weight, source.shape[0])
     projections = _projections(last, source)
     base = _nuisance(last, covariates, source.shape[0])
@@ -176,7 +186,7 @@ def slice_importance(
     fitted = base + terms[0].contributions.sum(axis=1)
     rng = as_generator(random_state)
     orders = np.stack([rng.permutation(source.shape[0]) for _ in range(n_repeats)])
-    observed = float(score(fitted[None])[0])
+    observed = _checked_score(float(score(fitted[None])[0]))
     return SliceImportance(
         [_losses(own.contributions, fitted, observed, orders, score) for own in terms],
         np.stack([observed - score(base + own.shuffled(n_repeats, rng)) for own in terms]),
@@ -245,7 +255,10 @@ class _Score:
         codes = _codes(model, y) if classify else np.asarray(y, float)
         weights = None
         if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, np.empty((n_samples, 1)), dtype=float)
+            samples = np.empty((n_samples, 1))
+            weights = check_sample_weight(
+                sample_weight, samples, dtype=float, ensure_non_negative=True
+            )
         known: Any = KnownRegressor
         if classify:
             slope = float(model.calibration_)
@@ -277,6 +290,17 @@ def _losses(
     return found
 
 
+def _checked_score(observed: float) -> float:
+    """Refuse a score from which nothing can be lost."""
+    if not np.isfinite(observed):
+        raise ValueError(
+            f"The score of the samples given is {observed}, so that no loss can be told; expected "
+            "y without NaN, two or more samples, and samples of both classes if there are classes, "
+            "or another `scoring`."
+        )
+    return observed
+
+
 def _checked(model: Any, X: Any) -> tuple[Source, Any]:
     """Return samples as a fitted estimator sees them, and that estimator."""
     scalers, last = unpacked(model)
@@ -291,21 +315,6 @@ def _checked(model: Any, X: Any) -> tuple[Source, Any]:
     for scaler in scalers:
         source = ScaledSource(source, scaler.mean_, scaler.scale_)
     return source, last
-
-
-def _checked_modes(modes: Any, n_modes: int) -> tuple[int, ...]:
-    """Return the modes asked for, counted from the first."""
-    named = range(n_modes) if modes is None else [modes] if isinstance(modes, Integral) else modes
-    wanted = list(named)
-    for mode in wanted:
-        if not isinstance(mode, Integral) or not -n_modes <= int(mode) < n_modes:
-            raise ValueError(
-                f"modes has {mode!r}; expected ints from {-n_modes} to {n_modes - 1}, because "
-                f"samples have {n_modes} modes."
-            )
-    if not wanted:
-        raise ValueError("modes is empty; expected at least one mode, or None for all.")
-    return tuple(int(mode) % n_modes for mode in wanted)
 
 
 def _projections(model: Any, source: Source) -> list[Array]:
@@ -348,7 +357,7 @@ def _checked_scorer(model: Any, scoring: Any, classify: bool) -> Any:
     if scoring is None or scoring == ("roc_auc" if classify else "r2"):
         return None
     scorer = check_scoring(model, scoring=scoring)
-    if not isinstance(scorer, _BaseScorer):
+    if not isinstance(scorer, BaseScorer):
         raise ValueError(
             f"scoring is {scoring!r}, a function of estimator, X and y, but X with a permuted "
             "slice is never made; expected the name of a score, or one made by "
