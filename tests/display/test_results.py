@@ -7,7 +7,7 @@ import pytest
 from matplotlib import pyplot as plt
 from numpy.testing import assert_allclose, assert_array_equal
 
-from pyfastr import fastr_path
+from pyfastr import FasTRRegressor, fastr_path
 from pyfastr.display import (
     ImportanceDisplay,
     PathDisplay,
@@ -15,7 +15,13 @@ from pyfastr.display import (
     StabilityDisplay,
 )
 from pyfastr.display.modes import Mode
-from pyfastr.inference import PermutationResult, StabilityResult
+from pyfastr.inference import (
+    PermutationResult,
+    StabilityResult,
+    bootstrap_factors,
+    slice_importance,
+    stability_selection,
+)
 
 FREQUENCIES = [np.array([0.0, 0.6, 0.9]), np.array([0.3, 1.0])]
 
@@ -101,6 +107,28 @@ def test_thresholds_that_did_not_converge_are_crossed():
     panel = PathDisplay([0.0, 0.2, 0.1], factors, [True, False, True]).plot().ax_
     (crosses,) = panel.collections
     assert_array_equal(crosses.get_offsets()[:, 0], [0.2])
+
+
+def test_results_know_what_x_calls_its_modes(draw):
+    xarray = pytest.importorskip("xarray")
+    X, y = draw((4, 3), noise=1.0)
+    coords = {"time": [0.0, 0.1, 0.2, 0.3], "channel": ["Fz", "Cz", "Oz"]}
+    X = xarray.DataArray(X, dims=("trial", "time", "channel"), coords=coords)
+    model = FasTRRegressor(0.1, n_init=2, random_state=0)
+    seed = {"random_state": 0}
+    results = [
+        bootstrap_factors(model, X, y, n_bootstrap=2, **seed),
+        stability_selection(model, X, y, n_subsamples=2, **seed),
+        slice_importance(model.fit(X, y), X, y, n_repeats=2, **seed),
+        fastr_path(X, y, thresholds=[0.0, 0.1], n_init=2, **seed),
+    ]
+    for result in results:
+        panels = result.plot()
+        names = [panel.get_xlabel() for panel in panels]
+        if names[0] == "threshold":
+            names = [panel.get_title() for panel in panels]
+        assert names == ["time", "channel"]
+    assert results[0].plot()[1].xaxis.get_major_formatter()(2) == "Oz"
 
 
 @pytest.mark.parametrize("n_axes", [1, 3])

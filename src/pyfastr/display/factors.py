@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pyfastr.display import style
 from pyfastr.display.axes import Axes, Display, name_panels
 from pyfastr.display.fitted import attribute_of
-from pyfastr.display.modes import Mode, modes_of, plain_modes
+from pyfastr.display.modes import Mode, modes_of, modes_of_result, plain_modes
 
 Array = NDArray[Any]
 
@@ -116,7 +116,7 @@ class FactorsDisplay(Display):
         ----------
         result : BootstrapResult
         modes : list of M Mode, optional
-            As ``pyfastr.display.modes.modes_of(model)`` gives them.
+            Names and coordinates; those of the result by default.
         terms, axes, **kwargs
             As in `plot`.
 
@@ -124,7 +124,8 @@ class FactorsDisplay(Display):
         -------
         FactorsDisplay
         """
-        display = cls(result.factors, lower=result.lower, upper=result.upper, modes=modes)
+        bounds = {"lower": result.lower, "upper": result.upper}
+        display = cls(result.factors, **bounds, modes=modes or modes_of_result(result))
         return display.plot(axes, terms=terms, **kwargs)
 
     def plot(

@@ -1,6 +1,7 @@
 """What the modes of a fitted model are called, and where their entries lie."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -146,14 +147,26 @@ def modes_of(model: Any) -> list[Mode]:
     for step, end in product(steps, ("in_", "")):
         if hasattr(step, f"mode_names_{end}"):
             names = getattr(step, f"mode_names_{end}")
-            ticks = getattr(step, f"mode_coords_{end}", None) or [None] * len(names)
-            return [_mode(str(name), own) for name, own in zip(names, ticks, strict=True)]
+            return _named_modes(names, getattr(step, f"mode_coords_{end}", None))
     return plain_modes(len(fitted_part(model).tensor_shape_in_))
+
+
+def modes_of_result(result: Any) -> list[Mode] | None:
+    """Return the modes that a result of inference or a path knows; None if they have no names."""
+    names = getattr(result, "mode_names", None)
+    if names is not None:
+        return _named_modes(names, result.mode_coords)
+    return getattr(result, "labels", None) or None
 
 
 def plain_modes(n_modes: int) -> list[Mode]:
     """Return modes that are numbered."""
     return [Mode(f"mode {mode}") for mode in range(n_modes)]
+
+
+def _named_modes(names: Sequence[Any], ticks: Sequence[Any] | None) -> list[Mode]:
+    pairs = zip(names, ticks or [None] * len(names), strict=True)
+    return [_mode(str(name), own) for name, own in pairs]
 
 
 def _mode(name: str, ticks: Any) -> Mode:

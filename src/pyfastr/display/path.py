@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pyfastr.display import style
 from pyfastr.display.axes import Display
-from pyfastr.display.modes import Mode, plain_modes
+from pyfastr.display.modes import Mode, modes_of_result, plain_modes
 
 Array = NDArray[Any]
 
@@ -72,7 +72,7 @@ class PathDisplay(Display):
         ----------
         result : FasTRPath
         modes : list of M Mode, optional
-            Names and coordinates; numbers by default.
+            Names and coordinates; those of the result by default.
         axes, **kwargs
             As in `plot`.
 
@@ -80,7 +80,8 @@ class PathDisplay(Display):
         -------
         PathDisplay
         """
-        display = cls(result.thresholds, result.factors, result.converged, modes=modes)
+        found = (result.thresholds, result.factors, result.converged)
+        display = cls(*found, modes=modes or modes_of_result(result))
         return display.plot(axes, **kwargs)
 
     def plot(self, axes: Any = None, **kwargs: Any) -> "PathDisplay":

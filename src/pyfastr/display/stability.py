@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pyfastr.display import style
 from pyfastr.display.axes import Display, name_panels
-from pyfastr.display.modes import Mode, plain_modes
+from pyfastr.display.modes import Mode, modes_of_result, plain_modes
 
 Array = NDArray[Any]
 
@@ -71,7 +71,7 @@ class StabilityDisplay(Display):
         result : StabilityResult
         cutoff : float or None, default=0.6
         modes : list of M Mode, optional
-            As ``pyfastr.display.modes.modes_of(model)`` gives them.
+            Names and coordinates; those of the result by default.
         axes, **kwargs
             As in `plot`.
 
@@ -79,7 +79,8 @@ class StabilityDisplay(Display):
         -------
         StabilityDisplay
         """
-        return cls(result.frequencies, cutoff=cutoff, modes=modes).plot(axes, **kwargs)
+        display = cls(result.frequencies, cutoff=cutoff, modes=modes or modes_of_result(result))
+        return display.plot(axes, **kwargs)
 
     def plot(self, axes: Any = None, **kwargs: Any) -> "StabilityDisplay":
         """Draw.
@@ -152,7 +153,7 @@ class ImportanceDisplay(Display):
         ----------
         result : SliceImportance
         modes : list of M Mode, optional
-            As ``pyfastr.display.modes.modes_of(model)`` gives them.
+            Names and coordinates; those of the result by default.
         axes, **kwargs
             As in `plot`.
 
@@ -160,7 +161,8 @@ class ImportanceDisplay(Display):
         -------
         ImportanceDisplay
         """
-        display = cls(result.importances_mean, result.importances_std, modes=modes)
+        found = (result.importances_mean, result.importances_std)
+        display = cls(*found, modes=modes or modes_of_result(result))
         return display.plot(axes, **kwargs)
 
     def plot(self, axes: Any = None, **kwargs: Any) -> "ImportanceDisplay":

@@ -43,6 +43,8 @@ class FasTRPath:
     start : list of M ndarrays of shape (p_m, n_terms)
         The solution without threshold from which all sweeps began; as `init` of a
         `FasTRRegressor` it gives the same model as the path has.
+    mode_names, mode_coords : tuple of M str, list of M ndarrays, or None
+        Names and coordinates of the modes, if X was an xarray DataArray.
     """
 
     thresholds: Array
@@ -52,6 +54,8 @@ class FasTRPath:
     covariate_coefs: Array
     converged: Array
     start: list[Array]
+    mode_names: tuple[str, ...] | None = None
+    mode_coords: list[Array | None] | None = None
 
     def coef(self, index: int) -> Array:
         """Build the coefficient at one threshold.
@@ -162,7 +166,8 @@ def fastr_path(
     rng = as_generator(random_state)
     fits = solve_grid(data.problem, [settings.ridge], grid.tolist(), settings, rng, budget=BUDGET)
     _warn_of_unconverged(grid, fits)
-    return _path(data, grid, fits)
+    names, coords = (getattr(estimator, f"mode_{what}_in_", None) for what in ("names", "coords"))
+    return replace(_path(data, grid, fits), mode_names=names, mode_coords=coords)
 
 
 def _path(data: Data, thresholds: Array, fits: GridFits) -> FasTRPath:

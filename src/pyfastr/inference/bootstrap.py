@@ -1,12 +1,13 @@
 """How far the factors would move with other samples."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.display.factors import FactorsDisplay
+from pyfastr.display.modes import Mode, modes_of
 from pyfastr.estimators.validation import as_generator
 from pyfastr.estimators.watching import showing
 from pyfastr.inference._scaling import Scaling, unpacked
@@ -37,6 +38,8 @@ class BootstrapResult(Summary):
     samples : list of M ndarrays of shape (n_bootstrap, p_m, n_terms)
         Factors of the bootstrap samples, in the order and with the signs of `factors`.
     confidence : float
+    labels : list of Mode
+        Names and coordinates of the modes, as X had them.
     """
 
     factors: list[Array]
@@ -44,6 +47,7 @@ class BootstrapResult(Summary):
     upper: list[Array]
     samples: list[Array]
     confidence: float
+    labels: list[Mode] = field(default_factory=list)
 
     def plot(self, axes: Any = None) -> Array:
         """Draw the entries of each mode as points with their intervals.
@@ -143,7 +147,7 @@ def bootstrap_factors(
     samples = _aligned(found, model.factors_)
     tail = (1 - confidence) / 2
     lower, upper = ([np.quantile(s, q, axis=0) for s in samples] for q in (tail, 1 - tail))
-    return BootstrapResult(model.factors_, lower, upper, samples, confidence)
+    return BootstrapResult(model.factors_, lower, upper, samples, confidence, modes_of(model))
 
 
 def _bootstrap_counts(

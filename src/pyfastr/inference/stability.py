@@ -1,11 +1,12 @@
 """Which entries of each mode are selected again and again."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.display.modes import Mode, modes_of
 from pyfastr.display.stability import StabilityDisplay
 from pyfastr.estimators.validation import as_generator
 from pyfastr.estimators.watching import showing
@@ -33,11 +34,14 @@ class StabilityResult(Summary):
         Share of the subsamples in which the entry is not zero in some term.
     n_subsamples : int
     fraction : float
+    labels : list of Mode
+        Names and coordinates of the modes, as X had them.
     """
 
     frequencies: list[Array]
     n_subsamples: int
     fraction: float
+    labels: list[Mode] = field(default_factory=list)
 
     def selected(self, cutoff: float = 0.6) -> list[Array]:
         """Return the entries that are selected at least so often.
@@ -156,7 +160,7 @@ def stability_selection(
         models = fit_resamples(data, Scaling(scalers, X, sample_weight), counts, settings, rng)
     alive = models.scales[..., None] != 0
     chosen = [(alive & (c != 0)).any(axis=1).mean(axis=0) for c in models.components]
-    return StabilityResult(chosen, n_subsamples, fraction)
+    return StabilityResult(chosen, n_subsamples, fraction, modes_of(model))
 
 
 def _subsamples(
