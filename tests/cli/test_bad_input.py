@@ -46,6 +46,8 @@ def without(arguments, *changes):
         ("notes.txt", "notes.txt is of no known kind; expected .npy"),
         ("empty", "empty has no images"),
         ("*.nii", "*.nii has no images"),
+        ("none.npy", "none.npy is empty: its shape is (0, 6, 5)"),
+        ("x" * 300, "File name too long"),
     ],
 )
 def test_data_that_cannot_be_read(refused, here, data, place, message):
@@ -53,6 +55,7 @@ def test_data_that_cannot_be_read(refused, here, data, place, message):
     np.save(here / "objects.npy", np.array([{}, []], dtype=object))
     for ending in ("npy", "npz", "h5", "mat"):
         (here / f"broken.{ending}").write_bytes(b"nothing of the kind" * 20)
+    np.save(here / "none.npy", data[0][:0])
     (here / "notes.txt").touch()
     (here / "empty").mkdir()
     assert message in refused(*without(FIT, ("X.npy", place)))
@@ -104,6 +107,10 @@ def test_targets_that_make_no_sense(refused, here, data, place, message):
         (lambda lines: [*lines[:3], "p2,3,5,1,a,b", *lines[4:]], "line 4 has 6 cells, the header"),
         (lambda lines: lines[:1], "people.csv has no rows"),
         (lambda lines: ["id,score,score,group,site", *lines[1:]], "several columns 'score'"),
+        (
+            lambda lines: [line.replace(",", ";") for line in lines],
+            "has one column, 'id;score;age;group;site'. Set cells apart by commas in a .csv file",
+        ),
     ],
 )
 def test_tables_that_make_no_sense(refused, here, data, change, message):
@@ -175,6 +182,17 @@ def test_data_are_not_replaced_even_by_force(refused, here, data):
     assert "--output is people.csv, which is read as input" in line
 
 
+def test_a_table_of_covariates_is_not_replaced_even_by_force(refused, model):
+    covariates = ("--covariates", "people.csv:age,score", "-o", "people.csv", "--force")
+    line = refused("predict", "two.fastr", "X.npy", *covariates)
+    assert "--output is people.csv, which is read as input; give another name." in line
+
+
+def test_a_file_where_the_folder_of_the_demo_should_be(refused, here):
+    (here / "demo").touch()
+    assert "--out is demo, a file; give the name of a folder." in refused("demo", "--force")
+
+
 def test_a_folder_that_cannot_be_written_to(refused, here, data, monkeypatch):
     monkeypatch.setattr("pyfastr.cli.outputs.os.access", lambda *_: False)
     assert "cannot be written to. Give another one." in refused(*FIT)
@@ -242,7 +260,10 @@ def test_info_of_no_model(refused, data):
         (["--data", "X.npy"], "--data and --target go together"),
         (["--covariates", "people.csv:age"], "--covariates are those of --data"),
         (["--background", "b.nii"], "--background is of images, but plain.fastr was fitted to"),
-        (["--data", "X.npy", "--target", "people.csv:none"], "has no column 'none'"),
+        (
+            ["--data", "X.npy", "--target", "people.csv:none"],
+            "--target: people.csv has no column 'none'",
+        ),
     ],
 )
 def test_reports_that_cannot_be(refused, model, arguments, message):
@@ -256,6 +277,7 @@ def test_reports_that_cannot_be(refused, model, arguments, message):
         (["-o", "d.npz", "--nifti", "study"], "Say where the data go"),
         (["-o", "d.npz", "--shape", "20x"], "--shape is 20x; expected sizes with an x between"),
         (["-o", "d.npy"], "--output is d.npy; expected a name ending in .npz"),
+        (["-o", "d.npz", "--noise", "inf"], "noise is inf; expected a number"),
         (["--nifti", "study", "--terms", "2"], "are of --output; leave them out"),
         (["--nifti", "study", "--shape", "5x5"], "expected three ints"),
         (["--nifti", "used"], "exists and is not empty"),
@@ -353,7 +375,34 @@ class TestImages:
     def test_rows_in_another_order(self, refused, here, study):
         rewritten(study.table, lambda lines: [lines[0], *reversed(lines[1:])])
         line = self.fit(refused, "study/sub-*.nii.gz")
-        assert "image 1 is sub-01.nii.gz, but line 2 of study/participants.tsv:image is" in line
+        assert "Image 1 is sub-01.nii.gz, but line 2 of study/participants.tsv:image is" in line
+
+    @pytest.mark.parametrize("option", ["--covariates", "--groups"])
+    def test_rows_of_another_table_in_another_order(self, refused, here, study, option):
+        lines = study.table.read_text().splitlines()
+        (here / "other.tsv").write_text("\n".join([lines[0], *reversed(lines[1:])]) + "\n")
+        arguments = ("study/sub-*.nii.gz", "study/participants.tsv:score", option, "other.tsv:age")
+        line = self.fit(refused, *arguments)
+        assert "Image 1 is sub-01.nii.gz, but line 2 of other.tsv:image is" in line
+
+    def test_the_mask_and_the_images_are_not_replaced(self, refused, study):
+        for name in ("mask.nii.gz", "sub-01.nii.gz"):
+            outputs = ("--mask", "study/mask.nii.gz", "--coef-img", f"study/{name}", "--force")
+            line = self.fit(refused, "study/participants.tsv:image", "score", *outputs)
+            assert f"--coef-img is study/{name}, which is read as input" in line
+
+    def test_a_folder_of_a_mask_alone(self, refused, study):
+        for path in study.images:
+            path.unlink()
+        line = self.fit(refused, "study", "y.npy", "--mask", "study/mask.nii.gz")
+        assert "DATA: study has no images beside the mask." in line
+
+    def test_a_model_that_only_reads_images(self, refused, here, study):
+        from pyfastr.imaging import NiftiTransformer
+
+        save(NiftiTransformer(study.mask).fit(study.images), here / "reader.fastr")
+        line = refused("predict", "reader.fastr", "study/sub-*", "-o", "out.csv")
+        assert "reader.fastr holds a NiftiTransformer, which does not predict" in line
 
     def test_scaling_is_of_arrays(self, refused, study):
         line = self.fit(refused, "study/participants.tsv:image", "score", "--scale", "element")

@@ -52,6 +52,38 @@ def test_predictions_of_classes_have_probabilities(invoke, here, data):
     np.testing.assert_array_equal(given, model.predict_proba(X))
 
 
+def test_pipelines_of_selected_slices_take_whole_samples(invoke, here, data):
+    from sklearn.pipeline import make_pipeline
+
+    from pyfastr import SliceSelector
+
+    X, y, _ = data
+    some = SliceSelector(FasTRRegressor(threshold=0.3, random_state=0))
+    model = make_pipeline(some, FasTRRegressor(random_state=0)).fit(X, y)
+    assert model[1].tensor_shape_in_ != (6, 5)
+    pyfastr.save(model, here / "m.fastr")
+    told(invoke("predict", "m.fastr", "X.npy", "-o", "out.csv", "--json"))
+    given = [float(row["prediction"]) for row in rows_of(here / "out.csv")]
+    assert given == model.predict(X).tolist()
+    assert told(invoke("info", "m.fastr", "--json"))["sample_shape"] == [6, 5]
+
+
+def test_pipelines_of_images_take_images(invoke, here):
+    pytest.importorskip("nilearn")
+    from sklearn.pipeline import make_pipeline
+
+    from pyfastr.datasets import make_nifti_study
+    from pyfastr.imaging import NiftiTransformer
+
+    study = make_nifti_study(here / "study", n_subjects=8, shape=(6, 6, 6), random_state=0)
+    steps = NiftiTransformer(study.mask), TensorScaler(), FasTRRegressor(random_state=0)
+    model = make_pipeline(*steps).fit(study.images, study.scores)
+    pyfastr.save(model, here / "m.fastr")
+    told(invoke("predict", "m.fastr", "study/sub-*", "-o", "out.csv", "--json"))
+    given = [float(row["prediction"]) for row in rows_of(here / "out.csv")]
+    assert given == model.predict(study.images).tolist()
+
+
 def test_covariates_go_by_the_names_of_the_fit(invoke, here, data):
     fit = ("fit", "X.npy", "people.csv:score", "-o", "m.fastr", "--scale", "global", "--no-cv")
     assert invoke(*fit, "--covariates", "people.csv:age").exit_code == 0
@@ -166,13 +198,13 @@ def test_rows_without_names_are_matched_in_order_and_that_is_said(invoke, here):
     fit = ("fit", "study/sub-*.nii.gz", "scores.csv:score", "-o", "m.fastr", "--no-cv")
     outcome = invoke(*fit)
     assert outcome.exit_code == 0, outcome.output
-    assert "are matched to the images in the order of their names, from sub-01" in outcome.stderr
+    assert "are matched to the images in order, from sub-01" in outcome.stderr
     lines = [
         f"{image.name},{score}" for image, score in zip(study.images, study.scores, strict=True)
     ]
     (here / "scores.csv").write_text("\n".join(["file,score", *lines]) + "\n")
     outcome = invoke(*fit, "--force")
-    assert "order" not in outcome.stderr
+    assert "matched" not in outcome.stderr
 
 
 def test_a_four_dimensional_image_is_many_samples(invoke, here):

@@ -163,6 +163,16 @@ def test_warnings_are_plain_lines(invoke, here, data):
     assert line in json.loads(outcome.stdout)["warnings"][0]
 
 
+def test_long_numbers_of_people_stay_apart_as_groups(invoke, here, data):
+    rows = [f"{10**25 + i // 10}" for i in range(40)]
+    (here / "people.csv").write_text("\n".join(["person", *rows]) + "\n")
+    grouped = ("fit", "X.npy", "y.npy", *FIT[3:], "--groups", "people.csv:person", "--folds", 4)
+    model, _ = fitted(invoke, *grouped, "--ridge", "0.1", "--threshold", "0")
+    same = FasTRRegressorCV(ridges=[0.1], thresholds=[0.0], cv=4, random_state=0)
+    same.fit(data[0], data[1], groups=np.arange(40) // 10)
+    np.testing.assert_array_equal(model.held_out_.folds, same.held_out_.folds)
+
+
 def test_two_values_look_like_classes(invoke, here, data):
     np.save("two.npy", (data[1] > 0).astype(float))
     outcome = invoke("fit", "X.npy", "two.npy", *FIT[3:], "--no-cv")

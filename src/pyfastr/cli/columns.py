@@ -13,12 +13,14 @@ from pyfastr.cli.errors import InputError
 from pyfastr.cli.images import check_order
 from pyfastr.cli.places import Place, parse_place
 from pyfastr.cli.samples import Samples, times
-from pyfastr.cli.tables import Column, read_table
+from pyfastr.cli.tables import read_table
 from pyfastr.cli.voice import Voice
 
 Array = NDArray[Any]
 
 _MOST_NAMED = 5
+# Floats hold every whole number below this.
+_EXACT = 2**53
 _KINDS = ".npy, .npz:array, .h5:dataset, .zarr:array, .mat:variable, or table.csv:column"
 
 
@@ -39,7 +41,9 @@ class Values:
     names: Sequence[str] = field(default=())
 
 
-def read_target(text: str, samples: Samples, voice: Voice, *, classify: bool) -> Values:
+def read_target(
+    text: str, samples: Samples, voice: Voice, *, classify: bool, option: str = "TARGET"
+) -> Values:
     """Read the target, one value for each sample.
 
     Parameters
@@ -51,18 +55,19 @@ def read_target(text: str, samples: Samples, voice: Voice, *, classify: bool) ->
         Is told what looks odd.
     classify : bool
         Whether values are labels, which may be text.
+    option : str
+        What it was given as, for errors.
 
     Returns
     -------
     Values
     """
-    place = parse_place(text, "TARGET", within=samples.place.file)
-    read = _read_labels(place, "TARGET") if classify else _read_numbers(place)
-    array = _as_vector(read, place, "TARGET", samples)
+    place = parse_place(text, option, within=samples.place.file)
+    read = _read_labels(place, option) if classify else _read_numbers(place, option)
+    array = _as_vector(read, place, option, samples)
     if array.dtype.kind == "f":
-        _check_finite(array, place, "TARGET")
-    if place.is_table and samples.images:
-        _check_rows(samples, place, voice)
+        _check_finite(array, place, option)
+    _check_rows(samples, place, voice)
     if not classify and len(values := np.unique(array)) == 2:
         voice.note(
             f"{place} has two values, {values[0]:g} and {values[1]:g}. If they are classes, add "
@@ -71,14 +76,15 @@ def read_target(text: str, samples: Samples, voice: Voice, *, classify: bool) ->
     return Values(place, array)
 
 
-def read_groups(text: str | None, samples: Samples) -> Array | None:
-    """Read which samples belong together, as text or numbers.
+def read_groups(text: str | None, samples: Samples, voice: Voice) -> Array | None:
+    """Read which samples belong together.
 
     Parameters
     ----------
     text : str or None
         FILE, FILE:NAME, or a name in the file of the samples.
     samples : Samples
+    voice : Voice
 
     Returns
     -------
@@ -87,10 +93,14 @@ def read_groups(text: str | None, samples: Samples) -> Array | None:
     if text is None:
         return None
     place = parse_place(text, "--groups", within=samples.place.file)
-    return _as_vector(_read_labels(place, "--groups"), place, "--groups", samples)
+    groups = _as_vector(_read_labels(place, "--groups"), place, "--groups", samples)
+    _check_rows(samples, place, voice)
+    return groups
 
 
-def read_covariates(text: str | None, samples: Samples, names: Sequence[str] = ()) -> Values | None:
+def read_covariates(
+    text: str | None, samples: Samples, voice: Voice, names: Sequence[str] = ()
+) -> Values | None:
     """Read columns of numbers.
 
     Parameters
@@ -98,6 +108,7 @@ def read_covariates(text: str | None, samples: Samples, names: Sequence[str] = (
     text : str or None
         FILE:NAME,NAME, an array of one row for each sample, or names in the file of the samples.
     samples : Samples
+    voice : Voice
     names : sequence of str
         Columns to take from a table if none are named.
 
@@ -120,6 +131,7 @@ def read_covariates(text: str | None, samples: Samples, names: Sequence[str] = (
         values = Values(place, _as_matrix(_read_stored(place, option), place))
     _check_count(len(values.array), place, option, samples)
     _check_finite(values.array, place, option)
+    _check_rows(samples, place, voice)
     return values
 
 
@@ -140,29 +152,29 @@ def _read_stored(place: Place, option: str) -> Array:
     return read_array(place, option)
 
 
-def _read_numbers(place: Place) -> Array:
+def _read_numbers(place: Place, option: str) -> Array:
     """Read a target to be regressed on."""
     advice = "If the values are classes, add --classify."
     if place.is_table:
-        return np.array(read_table(place.file).column(place.name, "TARGET").numbers(advice))
-    array = _read_stored(place, "TARGET")
+        return np.array(read_table(place.file).column(place.name, option).numbers(advice))
+    array = _read_stored(place, option)
     if array.dtype.kind in "US":
-        raise InputError(f"TARGET: {place} holds text, not numbers. {advice}")
+        raise InputError(f"{option}: {place} holds text, not numbers. {advice}")
     return array.astype(float)
 
 
 def _read_labels(place: Place, option: str) -> Array:
-    """Read labels: text, or numbers, which are whole ones where they can be."""
+    """Read labels: text, or numbers, which are ints if all are whole."""
     if not place.is_table:
         array = _read_stored(place, option)
         return array.astype(str) if array.dtype.kind == "S" else array
-    column: Column = read_table(place.file).column(place.name, option)
+    column = read_table(place.file).column(place.name, option)
     column.check_complete()
-    if not column.is_numeric:
+    numbers = np.array(column.numbers("") if column.is_numeric else [])
+    # Longer ones, such as numbers of people, would lose digits and become alike.
+    if not numbers.size or np.abs(numbers).max() >= _EXACT:
         return np.array([value.strip() for value in column.values])
-    numbers = np.array(column.numbers(""))
-    whole = numbers.astype(int)
-    return whole if np.array_equal(whole, numbers) else numbers
+    return numbers if (numbers % 1).any() else numbers.astype(int)
 
 
 def _as_vector(array: Array, place: Place, option: str, samples: Samples) -> Array:
@@ -217,11 +229,10 @@ def _check_finite(array: Array, place: Place, option: str) -> None:
 
 def _check_rows(samples: Samples, place: Place, voice: Voice) -> None:
     """See to it that rows and images are of the same subjects, as far as the table tells."""
-    if samples.place.file == place.file:
+    if not place.is_table or not samples.images or samples.place.file == place.file:
         return
-    first, last = Path(samples.images[0]).name, Path(samples.images[-1]).name
-    if not check_order(samples.images, read_table(place.file), "DATA"):
+    if not check_order(samples.images, read_table(place.file)):
+        first, last = samples.images[0].name, samples.images[-1].name
         voice.note(
-            f"The rows of {place.file} are matched to the images in the order of their names, from "
-            f"{first} to {last}."
+            f"The rows of {place.file} are matched to the images in order, from {first} to {last}."
         )

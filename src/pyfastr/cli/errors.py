@@ -14,8 +14,6 @@ from typer.core import TyperGroup
 
 BAD_INPUT, UNEXPECTED, INTERRUPTED = 2, 1, 130
 TRACEBACK_VARIABLE = "PYFASTR_TRACEBACK"
-# What the system says of a path that a person gave.
-_PATH_ERRORS = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
 
 
 class InputError(Exception):
@@ -113,7 +111,7 @@ def _told(error: Exception) -> tuple[int, str]:
         return BAD_INPUT, f"Error: {error}"
     if isinstance(error, ImportError) and "pip install" in str(error):
         return BAD_INPUT, f"Error: {error}"
-    if isinstance(error, _PATH_ERRORS) and error.filename is not None:
+    if isinstance(error, OSError) and error.filename is not None:
         return BAD_INPUT, f"Error: {error.filename}: {error.strerror}."
     if isinstance(error, MemoryError):
         return UNEXPECTED, f"Error: not enough memory. {error} Use fewer or smaller samples."

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def is_imaging(model: Any) -> bool:
-    """Whether a model takes images.
+    """Whether a model is one of images by itself, and no pipeline.
 
     Parameters
     ----------
@@ -40,9 +40,29 @@ def fastr_of(model: Any) -> Any:
     -------
     FasTRRegressor, FasTRClassifier or their CV twins
     """
+    if hasattr(model, "steps"):
+        return model[-1]
+    return getattr(model, "estimator_", model) if is_imaging(model) else model
+
+
+def split_reader(model: Any) -> tuple[Any, Any]:
+    """Part a model of images into what reads them and what takes the arrays.
+
+    Parameters
+    ----------
+    model : fitted estimator
+
+    Returns
+    -------
+    reader : NiftiTransformer or None
+        None if the model takes arrays.
+    rest : fitted estimator
+    """
     if is_imaging(model):
-        return fastr_of(model.estimator_)
-    return model[-1] if hasattr(model, "steps") else model
+        return model.transformer_, model.estimator_
+    if hasattr(model, "steps") and is_imaging(model[0]):
+        return model[0], model[1:]
+    return None, model
 
 
 def silence(model: Any) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ def load_header(path: Path, option: str) -> Any:
         return nibabel.load(path)
 
 
-def check_order(images: Sequence[Path], table: Table, option: str) -> bool:
+def check_order(images: Sequence[Path], table: Table) -> bool:
     """Refuse a table whose rows name the images in another order than theirs.
 
     Parameters
@@ -88,8 +89,6 @@ def check_order(images: Sequence[Path], table: Table, option: str) -> bool:
     images : sequence of Path
         As many as the table has rows.
     table : Table
-    option : str
-        What the images were given as.
 
     Returns
     -------
@@ -104,9 +103,9 @@ def check_order(images: Sequence[Path], table: Table, option: str) -> bool:
         if wrong is None:
             return True
         raise InputError(
-            f"{option}: image {wrong + 1} is {images[wrong].name}, but line {column.lines[wrong]} "
-            f"of {column} is {column.values[wrong]!r}. Put the rows in the order of the images, or "
-            f"add a column of their paths and give it as {option}."
+            f"Image {wrong + 1} is {images[wrong].name}, but line {column.lines[wrong]} of "
+            f"{column} is {column.values[wrong]!r}. Put the rows in the order of the images, or "
+            "add a column of their paths and give it as DATA."
         )
     return False
 
@@ -136,18 +135,24 @@ def _listed_in(column: Column, option: str) -> list[Path]:
 
 def _rows_named(images: Sequence[Path], values: Sequence[str]) -> list[int] | None:
     """Row of the value that is a part of each image's name; None if it is not one for each."""
-    if len(set(values)) < len(values) or all(re.fullmatch(r"[\d.,+-]*", v) for v in values):
+    row_of = {_parts(value): row for row, value in enumerate(values)}
+    if len(row_of) < len(values) or all(re.fullmatch(r"[\d.,+-]*", v) for v in values):
         return None
-    rows = []
+    rows: list[int] = []
     for image in images:
-        parts = _parts(str(image))
-        named = [row for row, value in enumerate(values) if _parts(value) in parts]
+        named = {row_of[run] for run in _runs(_parts(str(image))) if run in row_of}
         if len(named) != 1:
             return None
         rows += named
     return rows if len(set(rows)) == len(rows) else None
 
 
-def _parts(name: str) -> str:
-    """Text between marks such as / and _, so that sub-1 is no part of sub-10."""
-    return f"|{'|'.join(re.split(r'[^0-9A-Za-z-]+', name.strip().lower()))}|"
+def _parts(name: str) -> tuple[str, ...]:
+    """Words between marks such as / and _, so that sub-1 is no part of sub-10."""
+    return tuple(re.findall(r"(?:[^\W_]|-)+", name.lower()))
+
+
+def _runs(parts: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield all words that follow one another."""
+    for begin, end in combinations(range(len(parts) + 1), 2):
+        yield tuple(parts[begin:end])

@@ -6,8 +6,9 @@ from typing import Any
 
 from pyfastr.cli.columns import Values, read_covariates
 from pyfastr.cli.errors import InputError, as_input_error
-from pyfastr.cli.fitted import fastr_of, is_imaging
+from pyfastr.cli.fitted import fastr_of, split_reader
 from pyfastr.cli.samples import Samples, times
+from pyfastr.cli.voice import Voice
 
 
 def load_model(path: Path) -> Any:
@@ -40,29 +41,32 @@ def check_suits(samples: Samples, model: Any, path: Path) -> None:
     path : Path
         Of the model.
     """
-    if is_imaging(model) != samples.are_images:
-        kinds = ("images", "arrays") if is_imaging(model) else ("arrays", "images")
-        raise InputError(
-            f"DATA: {samples.place} holds {kinds[1]}, but {path} was fitted to {kinds[0]}."
-        )
-    expected = tuple(fastr_of(model).tensor_shape_in_)
+    reader, rest = split_reader(model)
+    if (reader is not None) != samples.are_images:
+        kinds = ("arrays", "images") if reader is None else ("images", "arrays")
+        raise InputError(f"{samples.place} holds {kinds[1]}, but {path} was fitted to {kinds[0]}.")
+    first = rest[0] if hasattr(rest, "steps") else rest
+    expected = tuple(first.tensor_shape_in_)
     if not samples.are_images and samples.shape != expected:
         hint = "Give samples of that shape."
         if samples.X.shape[:-1] == expected:
             hint = "If the last axis counts samples, add --samples-axis last."
         raise InputError(
-            f"DATA: {samples.place} has samples of shape {times(samples.shape)}, but {path} was "
-            f"fitted to samples of shape {times(expected)}. {hint}"
+            f"{samples.place} has samples of shape {times(samples.shape)}, but {path} was fitted "
+            f"to samples of shape {times(expected)}. {hint}"
         )
 
 
-def covariates_of(text: str | None, samples: Samples, model: Any, path: Path) -> Values | None:
+def covariates_of(
+    text: str | None, samples: Samples, voice: Voice, model: Any, path: Path
+) -> Values | None:
     """Read the covariates that a model needs, and no others.
 
     Parameters
     ----------
     text : str or None
     samples : Samples
+    voice : Voice
     model : fitted estimator
     path : Path
         Of the model.
@@ -79,7 +83,7 @@ def covariates_of(text: str | None, samples: Samples, model: Any, path: Path) ->
         raise InputError(f"{path} was fitted with covariates: {wanted}. Add --covariates.")
     if text is not None and not needed:
         raise InputError(f"{path} was fitted without covariates; leave out --covariates.")
-    found = read_covariates(text, samples, names)
+    found = read_covariates(text, samples, voice, names)
     if found is not None and found.array.shape[1] != needed:
         raise InputError(
             f"--covariates: {found.place} has {found.array.shape[1]} columns, but {path} was "

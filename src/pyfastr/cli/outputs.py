@@ -21,8 +21,6 @@ class Outputs:
     ----------
     force : bool
         Whether what exists may be replaced.
-    inputs : iterable of Path
-        Files that are read: not to be replaced even by force.
 
     Examples
     --------
@@ -38,9 +36,9 @@ class Outputs:
     'a,b'
     """
 
-    def __init__(self, force: bool, inputs: Iterable[Path] = ()) -> None:
+    def __init__(self, force: bool) -> None:
         self._force = force
-        self._inputs = {path.resolve() for path in inputs}
+        self._claimed: dict[Path, str] = {}
         self._drafts: dict[Path, Path] = {}
 
     def claim(self, option: str, path: Path | None, endings: Sequence[str] = ()) -> None:
@@ -57,8 +55,24 @@ class Outputs:
         """
         if path is None:
             return
-        self._check_name(option, path, endings)
+        if endings and not path.name.endswith(tuple(endings)):
+            raise InputError(
+                f"{option} is {path}; expected a name ending in {' or '.join(endings)}."
+            )
         self._check_place(option, path, is_file=bool(endings))
+        self._claimed[path.resolve()] = option
+
+    def protect(self, inputs: Iterable[Path]) -> None:
+        """Refuse to replace what is read, even by force.
+
+        Parameters
+        ----------
+        inputs : iterable of Path
+        """
+        for path in inputs:
+            option = self._claimed.get(path.resolve())
+            if option is not None:
+                raise InputError(f"{option} is {path}, which is read as input; give another name.")
 
     def draft(self, path: Path) -> Path:
         """Return where to write what will be at `path`.
@@ -94,19 +108,12 @@ class Outputs:
             for draft in self._drafts.values():
                 _remove(draft)
 
-    def _check_name(self, option: str, path: Path, endings: Sequence[str]) -> None:
-        """Refuse another ending, and the data themselves."""
-        if endings and not path.name.endswith(tuple(endings)):
-            raise InputError(
-                f"{option} is {path}; expected a name ending in {' or '.join(endings)}."
-            )
-        if path.resolve() in self._inputs:
-            raise InputError(f"{option} is {path}, which is read as input; give another name.")
-
     def _check_place(self, option: str, path: Path, *, is_file: bool) -> None:
         """Refuse what exists, and a folder that is missing or cannot be written to."""
         if is_file and path.is_dir():
             raise InputError(f"{option} is {path}, a folder; give the name of a file.")
+        if path.is_file() and not is_file:
+            raise InputError(f"{option} is {path}, a file; give the name of a folder.")
         if path.exists() and not self._force:
             raise InputError(
                 f"{option} is {path}, which exists. Add --force to replace it, or give another "

@@ -11,7 +11,6 @@ from pyfastr.cli.errors import InputError, as_input_error
 from pyfastr.cli.fitted import arguments_for, describe, silence
 from pyfastr.cli.options import SamplesAxis
 from pyfastr.cli.outputs import Outputs
-from pyfastr.cli.places import parse_place
 from pyfastr.cli.run_report import make_report, require_report
 from pyfastr.cli.samples import Samples, read_samples
 from pyfastr.cli.summary import fit_summary
@@ -32,9 +31,9 @@ class FitFiles:
     report: Path | None
     coef_img: Path | None
 
-    def claim(self, force: bool, inputs: list[Path]) -> Outputs:
-        """Refuse what cannot be written, before anything is fitted."""
-        outputs = Outputs(force, inputs)
+    def claim(self, force: bool) -> Outputs:
+        """Refuse what cannot be written, before anything is read."""
+        outputs = Outputs(force)
         outputs.claim("--output", self.model, [".fastr"])
         outputs.claim("--report", self.report, [".html"])
         outputs.claim("--coef-img", self.coef_img, [".nii", ".nii.gz"])
@@ -92,16 +91,17 @@ def run_fit(
     axis : SamplesAxis
     force : bool
     """
-    outputs = files.claim(force, [parse_place(data, "DATA").file])
+    outputs = files.claim(force)
     if groups is not None and not choices.cv:
         raise InputError("--groups keeps samples together in folds, but --no-cv has none.")
     samples = read_samples(data, axis, voice, mask=mask)
     _check_image_options(samples, files, mask)
+    outputs.protect([*samples.files, *([] if mask is None else [mask])])
     read = FitData(
         samples,
         read_target(target, samples, voice, classify=choices.classify),
-        read_covariates(covariates, samples),
-        read_groups(groups, samples),
+        read_covariates(covariates, samples, voice),
+        read_groups(groups, samples, voice),
     )
     begin = time.perf_counter()
     model = _fit(make_estimator(choices, samples, mask), read, voice)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyfastr.cli.columns import Values
 from pyfastr.cli.errors import as_input_error
-from pyfastr.cli.fitted import arguments_for, is_imaging
+from pyfastr.cli.fitted import arguments_for, split_reader
 from pyfastr.cli.models import check_suits, covariates_of, load_model
 from pyfastr.cli.options import SamplesAxis
 from pyfastr.cli.outputs import Outputs
@@ -40,12 +40,14 @@ def run_predict(
     axis : SamplesAxis
     force : bool
     """
-    outputs = Outputs(force, [path, parse_place(data, "DATA").file])
+    outputs = Outputs(force)
     outputs.claim("--output", output, [".csv", ".tsv"])
+    outputs.protect([path, parse_place(data, "DATA").file])
     model = load_model(path)
     samples = read_samples(data, axis, voice)
     check_suits(samples, model, path)
-    values = covariates_of(covariates, samples, model, path)
+    values = covariates_of(covariates, samples, voice, model, path)
+    outputs.protect([*samples.files, *([] if values is None else [values.place.file])])
     with voice.hearing_warnings(), as_input_error(ValueError, OSError, what=str(samples.place)):
         columns = _predicted(model, samples, values, voice.verbose)
     with outputs:
@@ -57,11 +59,9 @@ def _predicted(
     model: Any, samples: Samples, covariates: Values | None, verbose: int
 ) -> dict[str, Sequence[Any]]:
     """Return the columns of the table."""
-    X = samples.X
-    if is_imaging(model):
-        # Images are read once, for predictions and probabilities.
-        model.transformer_.set_params(verbose=verbose)
-        X, model = model.transformer_.transform(X), model.estimator_
+    reader, model = split_reader(model)
+    # Images are read once, for predictions and probabilities.
+    X = samples.X if reader is None else reader.set_params(verbose=verbose).transform(samples.X)
     arguments = arguments_for(model, covariates, "predict")
     name = "image" if samples.images else "sample"
     columns = {name: samples.names, "prediction": model.predict(X, **arguments).tolist()}

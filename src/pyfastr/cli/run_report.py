@@ -44,8 +44,9 @@ def run_report(
     force : bool
     """
     inputs = [path] if data is None else [path, parse_place(data, "--data").file]
-    outputs = Outputs(force, inputs)
+    outputs = Outputs(force)
     outputs.claim("--output", output, [".html"])
+    outputs.protect(inputs)
     require_report()
     model = load_model(path)
     _check_background(background, model, path)
@@ -53,8 +54,9 @@ def run_report(
     if data is not None and target is not None:
         samples = read_samples(data, axis, voice, "--data")
         check_suits(samples, model, path)
-        y = read_target(target, samples, voice, classify=hasattr(model, "classes_"))
-        values = covariates_of(covariates, samples, model, path)
+        is_classifier = hasattr(model, "classes_")
+        y = read_target(target, samples, voice, classify=is_classifier, option="--target")
+        values = covariates_of(covariates, samples, voice, model, path)
         arguments = _new_samples(model, samples, y, values)
     with outputs, voice.hearing_warnings(), as_input_error(ValueError, what=str(path)):
         make_report(model, background, **arguments).save_as_html(outputs.draft(output))

@@ -49,15 +49,16 @@ def simulate_arrays(
     """
     outputs = Outputs(force)
     outputs.claim("--output", output, [".npz"])
-    X, y, coef = make_tensor_regression(
-        draw.n_samples,
-        draw.shape,
-        sparsity=sparsity,
-        noise=draw.noise,
-        n_terms=n_terms,
-        coef=True,
-        random_state=draw.seed,
-    )
+    with as_input_error(ValueError):
+        X, y, coef = make_tensor_regression(
+            draw.n_samples,
+            draw.shape,
+            sparsity=sparsity,
+            noise=draw.noise,
+            n_terms=n_terms,
+            coef=True,
+            random_state=draw.seed,
+        )
     with outputs:
         np.savez(outputs.draft(output), X=X, y=y, coef=coef)
     then = f"pyfastr fit {output}:X y -o model.fastr"

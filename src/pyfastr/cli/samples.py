@@ -85,6 +85,8 @@ def read_samples(
         return _open_image(place, option)
     if place.is_table or place.is_pattern or place.file.is_dir():
         images = [path for path in list_images(place, option) if not _is_same(path, mask)]
+        if not images:
+            raise InputError(f"{option}: {place} has no images beside the mask.")
         shape = load_header(images[0], option).shape
         paths = list(map(str, images))
         return Samples(place, paths, len(images), shape, images, are_images=True)
@@ -102,6 +104,8 @@ def _read_tensor(place: Place, axis: SamplesAxis, voice: Voice, option: str) -> 
             f"{option}: {place} has shape {X.shape} and dtype {X.dtype}; expected numbers with an "
             "axis of samples and at least one more."
         )
+    if X.size == 0:
+        raise InputError(f"{option}: {place} is empty: its shape is {X.shape}.")
     if axis is SamplesAxis.last:
         X = np.moveaxis(X, -1, 0)
     elif place.file.suffix.lower() == ".mat":

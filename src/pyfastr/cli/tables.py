@@ -13,6 +13,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # Also what BIDS and R write for a value that is missing.
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "."}
 _MOST_NAMED = 5
+_SEPARATORS = "Set cells apart by commas in a .csv file, by tabs in a .tsv file."
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,8 @@ class Table:
         known = f"It has {', '.join(self.header)}"
         if not name:
             return f"is a table; say which column is meant. {known}: {self.file}:{self.header[-1]}"
+        if len(self.header) == 1 and re.search(r"[;,\t]", self.header[0]):
+            return f"has one column, {self.header[0]!r}. {_SEPARATORS}"
         near = get_close_matches(name, self.header, 1)
         return f"has no column '{name}'. {known}.{f' Is it {near[0]}?' if near else ''}"
 

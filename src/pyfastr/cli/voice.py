@@ -33,6 +33,7 @@ class Voice:
         self.as_json = as_json
         self.quiet = quiet
         self.warnings: list[str] = []
+        self._notes: list[str] = []
 
     @property
     def verbose(self) -> int:
@@ -40,13 +41,14 @@ class Voice:
         return int(sys.stderr.isatty() and not (self.as_json or self.quiet))
 
     def note(self, text: str) -> None:
-        """Say something on the way, apart from the results.
+        """Say something on the way, apart from the results, once.
 
         Parameters
         ----------
         text : str
         """
-        if not (self.quiet or self.as_json):
+        if text not in self._notes and not (self.quiet or self.as_json):
+            self._notes.append(text)
             typer.echo(text, err=True)
 
     def warn(self, text: str) -> None:

@@ -37,7 +37,7 @@ def write_document(model: Any, encoder: Encoder) -> str:
     """Return the document of a model whose arrays the encoder keeps."""
     tree = encoder.encode(model, "")
     last = inner_model(model)
-    shape = getattr(last, "tensor_shape_in_", None)
+    shape = _sample_shape(model)
     document = {
         "format_version": FORMAT_VERSION,
         "library_version": pyfastr.__version__,
@@ -85,6 +85,13 @@ def inner_model(model: Any) -> Any:
     if isinstance(model, Pipeline):
         return inner_model(model.steps[-1][1])
     return getattr(model, "estimator_", model)
+
+
+def _sample_shape(model: Any) -> Any:
+    """Return the shape of the samples; of images, that of the arrays made of them."""
+    parts = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    shapes = (getattr(inner_model(part), "tensor_shape_in_", None) for part in parts)
+    return next((shape for shape in shapes if shape is not None), None)
 
 
 def _search(model: Any) -> dict[str, Any]:
