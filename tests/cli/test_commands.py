@@ -2,8 +2,10 @@
 
 import csv
 import json
+import os
 import re
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -14,6 +16,7 @@ import pytest
 
 import pyfastr
 from pyfastr import FasTRClassifierCV, FasTRRegressor, TensorScaler
+from pyfastr.cli import main
 
 COMMANDS = ("fit", "predict", "report", "info", "simulate", "reproduce", "demo")
 
@@ -139,6 +142,21 @@ def test_a_forged_header_is_refused_in_one_line(invoke, here, data, monkeypatch)
     assert len(outcome.stderr.splitlines()) == 1
 
 
+def test_a_forged_header_cannot_steer_the_terminal(invoke, here, data):
+    X, y, _ = data
+    path = pyfastr.save(FasTRRegressor(random_state=0).fit(X, y), here / "m.fastr")
+    version = f'\\"library_version\\":\\"{pyfastr.__version__}\\"'.encode()
+    steering = b'\\"library_version\\":\\"' + rb"\\u001b[2J" + b'\\"'
+    content = path.read_bytes()
+    length = struct.unpack("<Q", content[:8])[0]
+    header = content[8 : 8 + length].replace(version, steering)
+    path.write_bytes(struct.pack("<Q", len(header)) + header + content[8 + length :])
+    outcome = invoke("info", "m.fastr")
+    assert outcome.exit_code == 0, outcome.output
+    assert "[2J" in outcome.stdout
+    assert "\x1b" not in outcome.stdout
+
+
 def test_simulated_arrays_are_those_of_python(invoke, here):
     from pyfastr.datasets import make_tensor_regression
 
@@ -180,6 +198,9 @@ def test_a_folder_of_images_and_a_table_become_a_model_an_image_and_a_report(com
     np.testing.assert_array_equal(image.affine, first.affine)
     model = pyfastr.load(here / "m.fastr")
     np.testing.assert_array_equal(image.get_fdata(), model.coef_img_.get_fdata())
+    told_of = json.loads(out)
+    assert told_of["n_nonzero"] == np.count_nonzero(image.get_fdata())
+    assert told_of["n_entries"] == model.n_elements_
     assert (here / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     covariates = ("--covariates", "people.csv", "--json")
     told(invoke("predict", "m.fastr", "study/sub-*", "-o", "p.csv", *covariates))
@@ -282,10 +303,27 @@ def test_ctrl_c_while_files_are_written_leaves_none_of_them(invoke, here, data, 
     assert (here / "m.fastr").read_text() == "older"
 
 
+def test_sigterm_while_files_are_written_leaves_none_of_them(here, data, monkeypatch):
+    def terminate(*_args, **_kwargs):
+        assert list(here.glob(".*-m.fastr"))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr("pyfastr.cli.run_fit.make_report", terminate)
+    arguments = ("fit", "X.npy", "y.npy", "-o", "m.fastr", "--report", "r.html", "--no-cv")
+    monkeypatch.setattr(sys, "argv", ["pyfastr", *arguments])
+    before, handler = sorted(here.iterdir()), signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(SystemExit) as left:
+            main()
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+    assert left.value.code == 143
+    assert sorted(here.iterdir()) == before
+
+
 def test_a_person_who_watches_sees_progress_and_programs_do_not(here, data):
     """On a terminal the fit draws on the standard error, unless asked to be quiet."""
     pty = pytest.importorskip("pty")
-    import os
 
     def shown(*arguments):
         leader, follower = pty.openpty()

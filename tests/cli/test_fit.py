@@ -72,7 +72,8 @@ def test_text_is_for_classes(invoke, data):
 def test_scaling_comes_before_the_model(invoke, data, how):
     X, y, age = data
     arguments = ("--scale", how, "--covariates", "people.csv:age", "--ridge", "0.01")
-    model, _ = fitted(invoke, *FIT, *arguments)
+    model, told = fitted(invoke, *FIT, *arguments)
+    assert told["score"]["scaled_before_folds"]
     per = how if ":" not in how else tuple(map(int, how.removeprefix("mode:").split(",")))
     Z = TensorScaler(per=per).fit_transform(X)
     same = FasTRRegressorCV(ridges=[0.01], random_state=0).fit(Z, y, covariates=age[:, None])
@@ -188,6 +189,14 @@ def test_the_summary_has_what_matters(command, data):
     for name in ("held-out R²", "chosen", "coefficient", "starts", "model"):
         assert f"  {name} " in out
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_the_summary_says_that_held_out_samples_were_scaled_by(invoke, data):
+    words = "X was scaled by all samples, also by held-out ones"
+    options = ("--ridge", "0.1", "--threshold", "0")
+    assert words not in " ".join(invoke(*FIT, *options).stdout.split())
+    scaled = invoke(*FIT, *options, "--scale", "element", "--force")
+    assert words in " ".join(scaled.stdout.split())
 
 
 def test_a_model_file_does_not_say_who_watched(here, data):

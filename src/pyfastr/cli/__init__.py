@@ -1,10 +1,13 @@
 """The `pyfastr` command."""
 
+import signal
 import sys
+from typing import Any
 
 
 def main() -> None:
     """Run the command line."""
+    signal.signal(signal.SIGTERM, _leave)
     try:
         import rich  # noqa: F401
 
@@ -20,3 +23,8 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     app(prog_name="pyfastr")
+
+
+def _leave(number: int, frame: Any) -> None:
+    """End as by an error, so that drafts of files are removed, with the shell's code for it."""
+    sys.exit(128 + number)

@@ -121,7 +121,7 @@ def describe(
     dict
     """
     fastr, samples = fastr_of(model), read.samples
-    coef = np.asarray(fastr.coef_)
+    n_nonzero, n_entries = _count_entries(model)
     return {
         "command": "fit",
         "version": __version__,
@@ -130,11 +130,11 @@ def describe(
         "estimator": type(fastr).__name__,
         "n_samples": samples.n_samples,
         "sample_shape": samples.shape,
-        "tensor_shape": coef.shape,
+        "tensor_shape": tuple(fastr.tensor_shape_in_),
         "chosen": chosen_of(fastr),
         "score": _score(model, fastr, read),
-        "n_nonzero": int(np.count_nonzero(coef)),
-        "n_entries": coef.size,
+        "n_nonzero": n_nonzero,
+        "n_entries": n_entries,
         "starts": _starts(fastr),
         "converged": getattr(fastr, "converged_", None),
         "seconds": round(seconds, 3),
@@ -161,14 +161,28 @@ def chosen_of(fastr: Any) -> dict[str, Any]:
     }
 
 
+def _count_entries(model: Any) -> tuple[int, int]:
+    """Count the entries of the coefficient that are not zero, and all; of images, in the mask."""
+    if is_imaging(model):
+        return int(np.count_nonzero(model.coef_img_.dataobj)), model.n_elements_
+    coef = fastr_of(model).coef_
+    return int(np.count_nonzero(coef)), coef.size
+
+
 def _score(model: Any, fastr: Any, read: "FitData") -> dict[str, Any]:
     """Return the held-out score, or that on the training data where none was held out."""
     is_classifier = hasattr(fastr, "classes_")
     if hasattr(fastr, "best_score_"):
         spread = fastr.cv_results_["std_test_score"][fastr.best_index_]
         name = "area under the ROC curve" if is_classifier else "R²"
-        n_folds = fastr.scores_path_.shape[-1]
-        return {"name": name, "value": fastr.best_score_, "spread": spread, "folds": n_folds}
+        return {
+            "name": name,
+            "value": fastr.best_score_,
+            "spread": spread,
+            "folds": fastr.scores_path_.shape[-1],
+            # The scaler of --scale is the first step, and fitted once.
+            "scaled_before_folds": hasattr(model, "steps"),
+        }
     arguments = arguments_for(model, read.covariates, "predict")
     prediction = model.predict(read.samples.X, **arguments)
     measure = accuracy_score if is_classifier else r2_score

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from pyfastr.cli.errors import as_input_error
 from pyfastr.cli.samples import times
-from pyfastr.cli.summary import chosen_text, facts
+from pyfastr.cli.summary import chosen_text, facts, printable
 from pyfastr.cli.voice import Voice
 
 # What a forged header may come to.
@@ -32,7 +32,7 @@ def run_info(path: Path, voice: Voice) -> None:
     size = path.stat().st_size
     with as_input_error(*_CONTRADICTIONS, what=f"The header of {path} makes no sense"):
         rows = _rows(path, header, size)
-    voice.show(Text(str(header["class"]), style="bold"), facts(rows))
+    voice.show(Text(printable(header["class"]), style="bold"), facts(rows))
     voice.document({"command": "info", "file": path, "bytes": size, **header})
 
 

@@ -28,7 +28,8 @@ def facts(rows: Mapping[str, Any]) -> Table:
     grid.add_column(overflow="fold")
     for name, value in rows.items():
         if value:
-            grid.add_row(f"  {name}", value if isinstance(value, Text) else Text(str(value)))
+            shown = value if isinstance(value, Text) else Text(printable(str(value)))
+            grid.add_row(f"  {name}", shown)
     return grid
 
 
@@ -57,6 +58,26 @@ def fit_summary(found: Mapping[str, Any]) -> list[Any]:
     }
     files = {_FILE_NAMES.get(kind, kind): path for kind, path in found["files"].items()}
     return [head, facts({**rows, "": " ", **files})]
+
+
+def printable(text: str) -> str:
+    r"""Replace what could steer a terminal: a model file of others may hold any text.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from pyfastr.cli.summary import printable
+    >>> printable("red: \x1b[31m")
+    'red: �[31m'
+    """
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def chosen_text(chosen: Mapping[str, Any]) -> str:
@@ -98,10 +119,12 @@ def _score_text(score: Mapping[str, Any]) -> Text:
         return Text.assemble(
             (f"{score['value']:.4f}", "bold"), ("  on the samples it was fitted to", "dim")
         )
+    scaled = "; X was scaled by all samples, also by held-out ones"
     return Text.assemble(
         (f"{score['value']:.4f}", "bold green"),
         f" ± {score['spread']:.4f}",
         (f"  mean of {score['folds']} folds", "dim"),
+        (scaled if score["scaled_before_folds"] else "", "yellow"),
     )
 
 
