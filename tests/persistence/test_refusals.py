@@ -365,6 +365,10 @@ STEPS = {
         "steps without a name",
     ),
     "strange parameter": (lambda d, t: d["model"]["params"].update(steps=[]), "contradict"),
+    "folder of pickles": (
+        lambda d, t: d["model"]["params"].update(memory="elsewhere"),
+        "a parameter 'memory', which is never saved",
+    ),
 }
 
 
@@ -416,7 +420,7 @@ IMAGES = {
     ),
     "strange type": (
         lambda d, t: fitted(d)["transformer_"]["fitted"].update(
-            dtype_={"@": "dtype", "name": "int8"}
+            dtype_={"@": "dtype", "name": "float16"}
         ),
         "dtype_",
     ),

@@ -105,6 +105,7 @@ def test_values_without_a_place_are_told(value):
         {"@": "texts", "width": -1, "shape": [0], "items": []},
         {"@": "texts", "width": None, "shape": [2], "items": ["a"]},
         {"@": "texts", "width": None, "shape": [1], "items": [[1]]},
+        {"@": "texts", "width": None, "shape": [10**38] * 100_000, "items": []},
         {"@": "type", "name": "object"},
         {"@": "dtype", "name": []},
         {"@": "path", "value": 3},
@@ -131,8 +132,14 @@ def test_nodes_that_nobody_wrote_are_refused(node):
 
 def test_many_short_labels_cannot_claim_much_memory():
     node = {"@": "texts", "width": 2**20, "shape": [1], "items": ["a"]}
-    with pytest.raises(RefusedError, match="labels claim"):
+    with pytest.raises(RefusedError, match="labels and objects claim"):
         Decoder(VALUES, {}).decode([node] * 1000)
+
+
+def test_many_objects_cannot_take_much_time():
+    node = {"@": "random_state", "state": [{"@": "array", "tensor": "key"}, 0, 0, 0.0]}
+    with pytest.raises(RefusedError, match="labels and objects claim"):
+        Decoder(VALUES, {"key": np.zeros(624, np.uint32)}).decode([node] * 300)
 
 
 @pytest.mark.parametrize(
@@ -148,9 +155,9 @@ def test_json_beyond_its_standard_or_all_measure_is_refused(text):
         strict_json.loads(text)
 
 
-def test_deep_documents_are_refused():
-    node = 1
-    for _ in range(200):
-        node = [node]
+@pytest.mark.parametrize("opened", ["[", '{"a":'])
+def test_deep_documents_are_refused(opened):
+    closed = {"[": "]"}.get(opened, "}")
+    assert strict_json.loads(opened * 59 + "1" + closed * 59)
     with pytest.raises(RefusedError, match="nested"):
-        Decoder(VALUES, {}).decode(node)
+        strict_json.loads(opened * 200 + "1" + closed * 200)

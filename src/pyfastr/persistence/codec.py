@@ -16,10 +16,10 @@ from pyfastr.persistence.strict_json import MAX_DIGITS
 Array = NDArray[Any]
 
 TAG = "@"
-# A pipeline with a choice in it takes about ten.
-MAX_DEPTH = 40
-# Of labels, which may claim more than the file holds.
-MAX_TEXT_BYTES = 64 * 2**20
+# What labels and objects may take in memory together, as they may claim more than the file holds.
+MAX_CLAIM = 64 * 2**20
+# Reckoned for an object whatever its size: a pipeline has some twenty, and 256 take little time.
+OBJECT_CLAIM = MAX_CLAIM // 256
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Kind:
         Of the encoder, the value and its path; gives the fields.
     decode : callable
         Of the decoder and the fields; gives the value or refuses.
+    claim : int
+        Bytes to reckon for each value, so that a small file cannot make many that are costly.
     """
 
     tag: str
@@ -44,6 +46,7 @@ class Kind:
     fields: tuple[str, ...]
     encode: Callable[["Encoder", Any, str], dict[str, Any]]
     decode: Callable[["Decoder", dict[str, Any]], Any]
+    claim: int = 0
 
 
 class Encoder:
@@ -99,28 +102,20 @@ class Decoder:
         self._kinds = {kind.tag: kind for kind in kinds}
         self._tensors = tensors
         self._used: set[str] = set()
-        self._depth = 0
-        self._left = MAX_TEXT_BYTES
+        self._left = MAX_CLAIM
 
     def decode(self, node: Any) -> Any:
         """Return the value of a piece of JSON."""
-        if not isinstance(node, list | dict):
-            return node
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise damaged("its document is nested too deeply")
-        value = self._decode_nested(node)
-        self._depth -= 1
-        return value
-
-    def _decode_nested(self, node: Any) -> Any:
         if isinstance(node, list):
             return [self.decode(item) for item in node]
+        if not isinstance(node, dict):
+            return node
         if TAG not in node:
             return {key: self.decode(item) for key, item in node.items()}
         kind = self._kinds.get(node[TAG]) if isinstance(node[TAG], str) else None
         if kind is None or set(node) != {TAG, *kind.fields}:
             raise damaged(f"its document has an unknown kind of value, {node[TAG]!r:.60}")
+        self.spend(kind.claim)
         return kind.decode(self, node)
 
     def tensor(self, name: Any) -> Array:
@@ -131,10 +126,10 @@ class Decoder:
         return self._tensors[name]
 
     def spend(self, n_bytes: int) -> None:
-        """Refuse to take more memory than labels ever need."""
+        """Refuse to take more memory than labels and objects ever need."""
         self._left -= n_bytes
         if self._left < 0:
-            raise damaged(f"its labels claim more than {MAX_TEXT_BYTES:,} bytes")
+            raise damaged(f"its labels and objects claim more than {MAX_CLAIM:,} bytes")
 
     def check_all_used(self) -> None:
         """Refuse arrays that no value refers to."""

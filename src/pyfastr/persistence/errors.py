@@ -1,5 +1,7 @@
 """Why a model file is refused."""
 
+from pathlib import Path
+
 
 class ModelFileError(ValueError):
     """A model file cannot be read or written; the message names it, the reason and a remedy.
@@ -28,6 +30,14 @@ def foreign(what: str) -> RefusedError:
     return RefusedError(
         f"it is not a pyfastr model file, or is damaged: {what}. Expected a file that "
         "pyfastr.save has written."
+    )
+
+
+def unwritable(path: Path, error: OSError) -> ModelFileError:
+    """Say that a file cannot be written."""
+    return ModelFileError(
+        f"Cannot write {str(path)!r}: {error.strerror or error}. Expected a path in a folder that "
+        "exists and can be written to."
     )
 
 

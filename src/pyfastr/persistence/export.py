@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.estimators.atomic import replacing
 from pyfastr.persistence.document import inner_model
-from pyfastr.persistence.errors import ModelFileError
+from pyfastr.persistence.errors import unwritable
 
 
 def to_tensorly(model: Any) -> Any:
@@ -88,10 +88,7 @@ def to_mat(model: Any, path: str | os.PathLike[str]) -> Path:
         with replacing(target) as file:
             savemat(file, variables, oned_as="column", long_field_names=True)
     except OSError as error:
-        raise ModelFileError(
-            f"Cannot write {str(target)!r}: {error.strerror or error}. Expected a path in a folder "
-            "that exists and can be written to."
-        ) from error
+        raise unwritable(target, error) from error
     return target
 
 

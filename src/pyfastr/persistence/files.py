@@ -21,6 +21,7 @@ from pyfastr.persistence.errors import (
     UnstorableError,
     damaged,
     foreign,
+    unwritable,
 )
 from pyfastr.persistence.objects import KINDS
 from pyfastr.persistence.registry import ESTIMATORS, is_registered
@@ -88,7 +89,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
             "Expected numbers, text, arrays of them, and estimators of pyfastr."
         ) from None
     except OSError as error:
-        raise _unwritable(target, error) from error
+        raise unwritable(target, error) from error
     _warn_of_unrestored(encoder.unrestored)
     return target
 
@@ -214,13 +215,6 @@ def _refusing(path: str | os.PathLike[str]) -> Iterator[None]:
     except CONTRADICTIONS as error:
         reason = damaged(f"its contents contradict each other ({type(error).__name__})")
         raise ModelFileError(f"Cannot load {where}: {reason}") from error
-
-
-def _unwritable(path: Path, error: OSError) -> ModelFileError:
-    return ModelFileError(
-        f"Cannot write {str(path)!r}: {error.strerror or error}. Expected a path in a folder that "
-        "exists and can be written to."
-    )
 
 
 def _warn_of_unrestored(unrestored: dict[str, str]) -> None:

@@ -40,7 +40,7 @@ def _check_transformer(transformer: Any) -> None:
         raise _wrong("mask_img_", "an image of three axes with voxels inside")
     if type(transformer.resampled_) is not bool:
         raise _wrong("resampled_", "True or False")
-    if not isinstance(transformer.dtype_, np.dtype) or transformer.dtype_.kind != "f":
+    if transformer.dtype_ not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise _wrong("dtype_", "float32 or float64")
     voxel = float(np.linalg.norm(mask.affine[:3, :3], axis=0).min())
     if not _is_width(transformer.smoothing_fwhm_, WIDEST * voxel):

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from pyfastr.estimators.coefficient import LazyCoefficient
 from pyfastr.estimators.extras import require
-from pyfastr.persistence.codec import Decoder, Encoder, Kind, expect
+from pyfastr.persistence.codec import OBJECT_CLAIM, Decoder, Encoder, Kind, expect
 from pyfastr.persistence.errors import UnstorableError, damaged
 from pyfastr.persistence.registry import ESTIMATORS, RECORDS, find, is_registered
 from pyfastr.persistence.values import VALUES
@@ -144,6 +144,9 @@ def _decode_params(decoder: Decoder, cls: Any, node: Any) -> dict[str, Any]:
     unknown = sorted(set(params) - set(inspect.signature(cls).parameters))
     if unknown:
         raise damaged(f"{cls.__name__} has no parameter {unknown[0]!r:.60}")
+    for name in NEVER_RESTORED:
+        if params.get(name) is not None:
+            raise damaged(f"{cls.__name__} has a parameter {name!r}, which is never saved")
     return dict(params)
 
 
@@ -206,14 +209,16 @@ KINDS = (
         ("class", "fields"),
         _encode_record,
         _decode_record,
+        OBJECT_CLAIM,
     ),
-    Kind("image", _is_image, ("data", "affine"), _encode_image, _decode_image),
+    Kind("image", _is_image, ("data", "affine"), _encode_image, _decode_image, OBJECT_CLAIM),
     Kind(
         "estimator",
         lambda v: is_registered(ESTIMATORS, v),
         ("class", "params", "fitted", "output"),
         _encode_estimator,
         _decode_estimator,
+        OBJECT_CLAIM,
     ),
     Kind(
         "pipeline",
@@ -221,5 +226,6 @@ KINDS = (
         ("steps", "params"),
         _encode_pipeline,
         _decode_pipeline,
+        OBJECT_CLAIM,
     ),
 )

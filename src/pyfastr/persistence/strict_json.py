@@ -4,11 +4,13 @@ import json
 import math
 from typing import Any
 
-from pyfastr.persistence.errors import damaged
+from pyfastr.persistence.errors import RefusedError, damaged
 
 # A choice among 1,000 points takes some 10,000 values. What is refused beyond these limits would
 # have taken less than 200 MB, and what is within them takes less than a second.
 MAX_BYTES, MAX_VALUES, MAX_DIGITS = 16 * 2**20, 400_000, 40
+# A pipeline with a choice in it takes about ten.
+MAX_DEPTH = 60
 
 
 def within_limits(text: str) -> bool:
@@ -26,7 +28,7 @@ def loads(text: str) -> Any:
     if not within_limits(text):
         raise damaged("its header has more values than any model needs")
     try:
-        return json.loads(
+        found = json.loads(
             text,
             object_pairs_hook=_unique,
             parse_int=_whole,
@@ -36,7 +38,23 @@ def loads(text: str) -> Any:
     except json.JSONDecodeError as error:
         raise damaged(f"its header is no JSON ({error.msg} at character {error.pos})") from None
     except RecursionError:
-        raise damaged("its header is nested too deeply") from None
+        raise _too_deep() from None
+    _check_depth(found)
+    return found
+
+
+def _check_depth(value: Any) -> None:
+    """Refuse what would exhaust the stack of those who walk through it."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        nested = (own for own in level if isinstance(own, list | dict))
+        level = [part for own in nested for part in (own.values() if type(own) is dict else own)]
+    if level:
+        raise _too_deep()
+
+
+def _too_deep() -> RefusedError:
+    return damaged("its header is nested too deeply")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.persistence.codec import Decoder, Encoder, Kind, expect
-from pyfastr.persistence.container import dtype_name
+from pyfastr.persistence.codec import OBJECT_CLAIM, Decoder, Encoder, Kind, expect
+from pyfastr.persistence.container import MAX_AXES, dtype_name
 from pyfastr.persistence.errors import UnstorableError, damaged
 
 Array = NDArray[Any]
@@ -122,7 +122,9 @@ def _encode_texts(encoder: Encoder, value: Array, path: str) -> Any:
 def _decode_texts(decoder: Decoder, node: dict[str, Any]) -> Array:
     width, shape = node["width"], expect(node["shape"], list, "the shape of labels")
     items = decoder.decode(expect(node["items"], list, "labels"))
-    if not all(type(p) is int and p >= 0 for p in shape) or prod(shape) != len(items):
+    # The product of endless sizes would take minutes.
+    sizes = len(shape) <= MAX_AXES and all(type(p) is int and p >= 0 for p in shape)
+    if not sizes or prod(shape) != len(items):
         raise damaged("the shape of labels does not fit their number")
     if not all(_is_plain(item) if width is None else type(item) is str for item in items):
         raise damaged("labels are neither text nor numbers")
@@ -241,6 +243,7 @@ VALUES = (
         ("state",),
         _encode_random_state,
         _decode_random_state,
+        OBJECT_CLAIM,
     ),
     Kind(
         "dtype",
