@@ -87,6 +87,7 @@ def models():
         "many": _averaged(),
         "large": _made((100, 100, 100), 10, seed=3),
         "named": _named(),
+        "labelled": _labelled(),
         "masked": _made((6, 5, 4), 1, seed=1),
     }
 
@@ -126,6 +127,14 @@ def _named():
     model = _made((6, 5, 4), 1, seed=1)
     model.mode_names_in_ = ("x (mm)", "y (mm)", "z (mm)")
     model.mode_coords_in_ = [10 - 2.0 * np.arange(6), np.arange(5) * 2.0, np.arange(4) * 4.0 - 6]
+    return model
+
+
+def _labelled():
+    """Return a model of channels and bands whose labels are against the order of the alphabet."""
+    model = _made((4, 3), 1, seed=4)
+    model.mode_names_in_ = ("channel", "band")
+    model.mode_coords_in_ = [np.array(["Pz", "Oz", "Fz", "Cz"]), np.array(["theta", "mu", "beta"])]
     return model
 
 

@@ -119,6 +119,15 @@ def test_an_axis_that_runs_backwards_is_turned_so_that_millimetres_grow_to_the_r
     ]
 
 
+def test_labels_stay_in_the_order_of_the_array(show):
+    view = show("labelled")
+    view.move_to([0, 0])
+    assert view.locator(".coordinate").all_inner_texts() == ["Pz", "theta"]
+    assert np.array_equal(view.pixels()[..., 3] > 0, view.model.coef_ != 0)
+    view.locator(".slice canvas").press("ArrowRight")
+    assert view.index == [0, 1]
+
+
 def test_dragging_follows_the_pointer(show):
     view = show(2)
     view.locator(".slice canvas").scroll_into_view_if_needed()

@@ -65,8 +65,8 @@ class Viewer {
 
   /** Whether a mode's indices run against the direction of the screen. */
   isFlipped(mode, isVertical) {
-    const coords = this.modes[mode].coords;
-    const descends = coords !== null && coords[coords.length - 1] < coords[0];
+    const [first, last] = ends(this.modes[mode].coords);
+    const descends = typeof first === "number" && last < first;
     return isVertical && !this.isMatrix ? !descends : descends;
   }
 
@@ -338,6 +338,11 @@ function displayExtents(modes, shape) {
   if (sameUnit) return modes.map(({ coords }, m) => shape[m] * spacing(coords));
   const longest = Math.max(...shape);
   return shape.map((size) => Math.max(size, longest / LONGEST_SIDE_RATIO));
+}
+
+/** The first and last coordinate, if there are any. */
+function ends(coords) {
+  return coords === null ? [] : [coords[0], coords[coords.length - 1]];
 }
 
 function spacing(coords) {
