@@ -64,6 +64,24 @@ def test_scores_of_chance_forbid_interpretation():
     assert has(model, "where 0.5 is chance") == bool(model.best_score_ < 0.55)
 
 
+@pytest.mark.filterwarnings("ignore:No model predicts")
+def test_the_best_of_many_classifiers_of_noise_is_not_all_clear():
+    n_warned, n_fits = 0, 6
+    for seed in range(n_fits):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(60, 4, 3)), np.arange(60) % 2
+        model = FasTRClassifierCV(n_init=2, random_state=0).fit(X, y)
+        n_warned += has(model, "no better than by chance") or has(model, "may yet be luck")
+    assert n_warned >= n_fits - 1
+
+
+def test_a_good_classifier_is_not_called_lucky(data):
+    X, y = data
+    model = FasTRClassifierCV(n_init=2, random_state=0).fit(X, y > 0)
+    assert model.best_score_ > 0.9
+    assert not has(model, "luck")
+
+
 def test_few_samples_are_told(data):
     X, y = data
     model = FasTRRegressor(ridge=0.1, random_state=0).fit(X[:11], y[:11])

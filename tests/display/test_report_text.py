@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.model_selection import KFold
-from sklearn.pipeline import make_pipeline
+from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.pipeline import Pipeline, make_pipeline
 
 import pyfastr
 from pyfastr import (
@@ -133,7 +133,8 @@ def test_scores_of_ones_own_are_named_and_what_is_fixed_is_not_said_to_be_chosen
     model = FasTRRegressorCV(**options, scoring=own_score).fit(*data())
     text = " ".join(methods_text(model, model))
     assert "The threshold λ (3 values from 0 to 0.3) was chosen by 3-fold" in text
-    assert "for the best own score" in text
+    assert "for the best mean own score, taking the highest threshold that fell short of it" in text
+    assert "half a standard error of the difference, fold by fold" in text
     nameless = FasTRRegressorCV(**options, scoring=lambda estimator, X, y: 0.5).fit(*data())
     assert "Held-out score of its own" in performance_card(nameless, None).name
 
@@ -156,7 +157,8 @@ def test_the_methods_have_the_numbers_of_the_fit():
         "n = 60 samples are arrays of 6 × 5 × 4",
         f"pyfastr {pyfastr.__version__}",
         "The threshold λ (3 values from 0 to 0.3) and the ridge ε (2 values from 0.01 to 1)",
-        "chosen by 3-fold cross-validation for the best R²",
+        "chosen by 3-fold cross-validation for the least mean squared error of all",
+        "the highest threshold that fell short of it by no more than one standard error",
         f"λ = {model.threshold_:g}, ε = {model.ridge_:g}",
         f"held-out R² of {model.best_score_:.3g} (SD {spread} across folds)",
         f"{n_nonzero} of 120 entries other than zero",
@@ -170,10 +172,76 @@ def test_the_methods_name_a_splitter_and_the_loss_of_classes():
         **{**GRID, "cv": KFold(4)}, n_terms=(1, 2), loss="logistic", scoring="accuracy"
     ).fit(data()[0], labels())
     text = " ".join(methods_text(model, model))
-    assert "cross-validation with 4 folds (KFold) for the best accuracy" in text
+    assert "cross-validation with 4 folds (KFold) for the best mean accuracy" in text
     assert "the number of terms (from 1, 2)" in text
-    assert "The logistic loss was minimised" in text
+    assert "as the sign of f(X) = ⟨W, X⟩ + b" in text
+    assert "The loss is logistic" in text
     assert "cv=KFold(n_splits=4" in code_for(model, model)
+
+
+def test_a_mean_of_folds_is_described_as_one_and_has_no_score_of_its_own():
+    model = FasTRRegressorCV(**GRID, refit=False).fit(*data())
+    text = " ".join(methods_text(model, model))
+    assert "sparse unit-rank tensor regression" in text
+    assert "is the mean over folds of models that are each an outer product of 3 sparse" in text
+    assert "or 15 sweeps" in text
+    assert "Their mean (refit=False) has none of its own" in " ".join(
+        performance_text(model, model, None)
+    )
+
+
+def test_vectors_and_dense_coefficients_are_called_so():
+    X, y = data()
+    vector = FasTRRegressor(0.3, 0.1).fit(X[:, :, 0, 0], y)
+    text = " ".join(methods_text(vector, vector))
+    assert "samples are vectors of length 6" in text
+    assert "W is a sparse vector" in text
+    dense = FasTRRegressor(ridge=0.1, random_state=0).fit(X, y)
+    assert "W is an outer product of 3 vectors" in " ".join(methods_text(dense, dense))
+
+
+@pytest.mark.filterwarnings("ignore:The sweeps did not converge")
+def test_sweeps_that_were_cut_short_are_said_to_be():
+    model = FasTRRegressor(max_iter=1, tol=1e-9, random_state=0).fit(*data())
+    assert "for 1 sweep over all of them, short of convergence" in " ".join(
+        methods_text(model, model)
+    )
+
+
+@pytest.mark.filterwarnings("ignore:The coefficient is zero")
+def test_a_constant_response_has_no_score():
+    X, y = data()
+    model = FasTRRegressorCV(**GRID).fit(X, np.full(len(y), 3.7))
+    assert performance_card(model, None).value == "undefined"
+    assert performance_text(model, model, None)[0].startswith("The response is constant")
+    assert "held-out R²" not in " ".join(methods_text(model, model))
+
+
+def test_one_split_is_no_mean_and_holds_some_samples_out():
+    X, y = data()
+    split = ShuffleSplit(1, test_size=0.3, random_state=0)
+    model = FasTRRegressorCV(**{**GRID, "cv": split}).fit(X, y)
+    text = " ".join(performance_text(model, model, None))
+    assert text.startswith(f"R² of one fold: {number(model.best_score_)}. Held-out samples were")
+    assert "with 1 fold (ShuffleSplit)" in " ".join(methods_text(model, model))
+
+
+def test_with_covariates_the_score_of_chance_is_unknown():
+    X, y = data()
+    Z = np.linspace(-1, 1, 90)[:, None]
+    model = FasTRRegressorCV(**GRID).fit(X, y + 3 * Z[:, 0], covariates=Z)
+    assert "knows nothing of X" in " ".join(performance_text(chosen(), chosen(), None))
+    assert "knows nothing of X" not in " ".join(performance_text(model, model, None))
+
+
+def test_a_single_sample_has_an_error_and_no_r2():
+    X, y = data()
+    given = _predicted(plain(), plain(), X[60:61], y[60:61], None)
+    error = number(abs(y[60] - plain().predict(X[60:61])[0]))
+    card = performance_card(plain(), given)
+    assert (card.value, card.note) == (error, "1 sample")
+    (text,) = performance_text(plain(), plain(), given)
+    assert f"Root mean squared error of the 1 sample given to this report: {error}." in text
 
 
 @pytest.mark.parametrize("make", [plain, chosen, classified])
@@ -187,8 +255,8 @@ def test_the_code_makes_the_same_estimator(make):
 
 
 def test_the_code_of_a_pipeline_makes_the_same_pipeline():
-    model = make_pipeline(TensorScaler(), FasTRRegressor(0.05, 0.01, random_state=0))
-    model.fit(*data())
+    steps = [("the 'first' one", TensorScaler()), ("model", FasTRRegressor(0.05, random_state=0))]
+    model = Pipeline(steps).fit(*data())
     code = code_for(model, model[-1], fingerprint=model[-1].fingerprint_)
     scope = dict(zip("Xy", data(), strict=True))
     exec(code, scope)

@@ -45,8 +45,8 @@ def test_where_all_agree_rounding_errors_are_not_magnified():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"sure": True}, "surely the closest fit"),
-        ({}, "leaves 1.5 times its squared residuals. Probably"),
+        ({"sure": True}, "stands apart, as the closest fit does"),
+        ({}, "leaves 1.5 times its squared residuals. That is likely"),
         ({"n_hits": 1}, "a closer fit may exist. Raise n_init"),
         ({"n_polished": 1, "n_hits": 1, "sure": True}, "nothing to search"),
         ({"n_polished": 1, "n_hits": 1}, "one start, and nothing to compare"),

@@ -46,7 +46,7 @@ def code_for(
     lines = [*writer.imports(), "", *writer.notes, f"model = {made}", call or _fit(model, part)]
     if fingerprint:
         holder = holder or ("model[-1]" if is_pipeline else "model")
-        lines.append(f'assert {holder}.fingerprint_ == "{fingerprint}"  # the same data')
+        lines.append(f'assert {holder}.fingerprint_ == "{fingerprint}"  # the same X, y, weights')
     return "\n".join(lines)
 
 
@@ -75,7 +75,7 @@ class _Writer:
     def pipeline(self, model: Any) -> str:
         """Write a pipeline with its steps' names."""
         self.names.setdefault("sklearn.pipeline", set()).add("Pipeline")
-        steps = [f'    ("{name}", {self.value(name, step)}),' for name, step in model.steps]
+        steps = [f"    ({name!r}, {self.value(name, step)})," for name, step in model.steps]
         return "\n".join(["Pipeline([", *steps, "])"])
 
     def call(self, thing: Any) -> str:

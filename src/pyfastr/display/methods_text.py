@@ -10,6 +10,7 @@ from sklearn.base import is_classifier
 
 from pyfastr.display import traits
 from pyfastr.display.modes import modes_of
+from pyfastr.estimators.choice import FOLD_SWEEPS
 
 PAPER = (
     "J. Zhang and B. Wang. Fast and Scalable Estimator for Sparse and Unit-Rank Higher-Order "
@@ -79,17 +80,21 @@ def _model(model: Any, part: Any) -> Iterator[str]:
     shape = part.coef_.shape
     n = traits.n_samples(part)
     samples = "Samples" if n is None else f"The n = {n:,} samples"
-    yield f"{samples} are arrays of {traits.shape_text(shape)}{_mode_names(model)}."
+    kind = "vectors of length" if len(shape) == 1 else "arrays of"
+    yield f"{samples} are {kind} {traits.shape_text(shape)}{_mode_names(model)}."
     yield from _scaling(model)
-    response = "A binary class" if is_classifier(part) else "The response"
+    response, value = "The response", "y"
+    if is_classifier(part):
+        response, value = "A binary class", "as the sign of f(X)"
+    linear = f"⟨W, X⟩{' + b' if part.fit_intercept else ''}"
     yield (
         f"{response} was modelled by sparse {_rank(part)} tensor regression (FasTR; Zhang and "
-        f"Wang, 2020), y = ⟨W, X⟩{' + b' if part.fit_intercept else ''}, whose coefficient W "
-        f"{_form(part)}, as implemented in pyfastr {__version__}."
+        f"Wang, 2020), {value} = {linear}, whose coefficient W {_form(part)}, as implemented in "
+        f"pyfastr {__version__}."
     )
     if is_classifier(part):
         yield (
-            "The logistic loss was minimised."
+            "The loss is logistic, lowered by ridge regressions that are reweighted in turn."
             if part.loss == "logistic"
             else "Classes were coded −1 and 1 and fitted by least squares."
         )
@@ -99,18 +104,21 @@ def _model(model: Any, part: Any) -> Iterator[str]:
 
 
 def _rank(part: Any) -> str:
-    return "unit-rank" if len(part.scales_) == 1 else "low-rank"
+    return "unit-rank" if traits.n_terms_of(part) == 1 else "low-rank"
 
 
 def _form(part: Any) -> str:
     """Say what the coefficient is made of."""
     n_modes, n_terms = part.coef_.ndim, traits.n_terms_of(part)
-    if n_modes == 1:
-        return "is a sparse vector"
-    outer = f"outer product of {n_modes} sparse vectors"
-    if n_terms == 1:
-        return f"is an {outer}"
-    return f"is a sum of {n_terms} terms, each an {outer}"
+    kind = "" if all(np.all(factor) for factor in part.factors_) else "sparse "
+    form = f"a {kind}vector" if n_modes == 1 else f"an outer product of {n_modes} {kind}vectors"
+    if n_terms > 1:
+        form = f"a sum of {n_terms} terms, each {form}"
+    return (
+        f"is the mean over folds of models that are each {form}"
+        if traits.is_mean(part)
+        else f"is {form}"
+    )
 
 
 def _mode_names(model: Any) -> str:
@@ -130,17 +138,21 @@ def _scaling(model: Any) -> Iterator[str]:
 
 def _algorithm(part: Any) -> Iterator[str]:
     """Say how the coefficient was found."""
+    penalties = (
+        "(threshold λ relative to its largest entry, ridge ε relative to the mean diagonal of the "
+        "Gram matrix)"
+    )
     if part.coef_.ndim == 1:
-        yield (
-            "W is the soft-thresholded solution of a ridge regression, with a threshold relative "
-            "to its largest entry."
-        )
+        yield f"W is the soft-thresholded solution of a ridge regression {penalties}."
         return
+    end = f"until W changed by less than {traits.number(part.tol)} of its size"
+    if traits.is_mean(part):
+        end += f" or {FOLD_SWEEPS} sweeps over all of them were done"
+    elif not getattr(part, "converged_", True):
+        end = f"for {traits.count(part.n_iter_, 'sweep')} over all of them, short of convergence"
     yield (
-        "Each vector in turn is the soft-thresholded solution of a ridge regression on X "
-        "contracted with all others (threshold λ relative to its largest entry, ridge ε relative "
-        "to the mean diagonal of the Gram matrix), until W changes by less than "
-        f"{traits.number(part.tol)} of its size."
+        "Each vector in turn was set to the soft-thresholded solution of a ridge regression on X "
+        f"contracted with all others {penalties}, {end}."
     )
     if getattr(part, "starts_", None) is not None and part.starts_.n_starts > 1:
         yield f"The best of {part.starts_.n_starts} starts was taken."
@@ -160,7 +172,8 @@ def _choice(part: Any) -> Iterator[str]:
         )
         return
     yield _grid(part)
-    yield _chosen(part)
+    if traits.has_scores(part):
+        yield _chosen(part)
     if part.refit:
         refit = ", its non-zero entries without threshold" if part.refit_support else ""
         yield f"The choice was then fitted to all samples{refit}."
@@ -189,7 +202,7 @@ def _grid(part: Any) -> str:
     listed = " and ".join([", ".join(what[:-1]), what[-1]] if len(what) > 1 else what)
     return (
         f"{listed[0].upper()}{listed[1:]} {'was' if len(what) == 1 else 'were'} chosen by "
-        f"{_folds(part)} for the best {traits.score_name(part)}{_rule(part)}."
+        f"{_folds(part)} for the {_merit(part)}{_rule(part)}."
     )
 
 
@@ -205,23 +218,44 @@ def _folds(part: Any) -> str:
         return f"{n_folds}-fold cross-validation"
     kind = type(part.cv).__name__
     named = f" ({kind})" if hasattr(part.cv, "split") else ""
-    return f"cross-validation with {n_folds} folds{named}"
+    return f"cross-validation with {traits.count(n_folds, 'fold')}{named}"
+
+
+def _merit(part: Any) -> str:
+    """Name what points were compared by: squared errors of samples rather than R² of folds."""
+    if _compares_samples(part):
+        return "least mean squared error of all held-out samples"
+    return f"best mean {traits.score_name(part)}"
+
+
+def _compares_samples(part: Any) -> bool:
+    scored = np.isfinite(part.scores_path_).any(axis=(0, 1, 2))
+    return traits.scoring_key(part) == "r2" and bool(scored.all()) and not part.one_standard_error
 
 
 def _rule(part: Any) -> str:
-    """Say how ties by chance were broken."""
+    """Say which of the points that are nearly the best was taken."""
     if part.one_standard_error:
         return ", taking the simplest model within one standard error of it"
     if not part.refit or len(traits.grid_of(part, "threshold")) == 1:
         return ""
-    return ", taking the highest threshold that fell short of it by chance only"
+    error = (
+        "one standard error of the difference, sample by sample"
+        if _compares_samples(part)
+        else "half a standard error of the difference, fold by fold"
+    )
+    return f", taking the highest threshold that fell short of it by no more than {error}"
 
 
 def _chosen(part: Any) -> str:
     """Give the choice and its score."""
     scores = traits.fold_scores(part)
     spread = f" (SD {traits.number(scores.std(ddof=1), 2)} across folds)" if len(scores) > 1 else ""
-    terms = f", {part.n_terms_} terms" if len(traits.grid_of(part, "n_terms")) > 1 else ""
+    terms = (
+        f", {traits.count(part.n_terms_, 'term')}"
+        if len(traits.grid_of(part, "n_terms")) > 1
+        else ""
+    )
     return (
         f"The choice (λ = {traits.number(part.threshold_)}, ε = {traits.number(part.ridge_)}"
         f"{terms}) had a mean held-out {traits.score_name(part)} of "

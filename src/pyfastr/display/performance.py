@@ -14,12 +14,17 @@ from pyfastr.display import traits
 Array = NDArray[Any]
 
 _CAREFUL = (
-    "The point was chosen by these same scores, which makes them slightly optimistic. For a score "
-    "free of that, hold samples out of the whole choice: "
-    "`sklearn.model_selection.cross_val_score(model, X, y)`."
+    "The best of {n_points} points was chosen by these same scores, which makes them optimistic, "
+    "the more so the fewer the samples. For a score free of that, hold samples out of the whole "
+    "choice: `sklearn.model_selection.cross_val_score(model, X, y)`."
 )
+_MEAN = (
+    "These are scores of the folds' models, each of samples that it was not fitted to. Their mean "
+    "(refit=False) has none of its own: every sample had a part in some of them."
+)
+_CONSTANT = "The response is constant, so there is nothing to predict and no score."
 _POOLED = (
-    " The picture has the held-out samples of all folds together, so that its numbers may differ "
+    "The picture has the held-out samples of all folds together, so that its numbers may differ "
     "from the mean of the folds."
 )
 _LEAK = (
@@ -112,9 +117,7 @@ def performance_text(model: Any, part: Any, given: Given | None) -> list[str]:
     """
     text = [] if given is None else [_given_text(part, given)]
     if traits.has_folds(part):
-        shows_folds = hasattr(part, "held_out_") and (given is None or given.seen)
-        pooled = _POOLED if shows_folds else ""
-        return [*text, _folds_text(model, part), _CAREFUL + pooled]
+        return [*text, *_folds_paragraphs(model, part, shows_folds=given is None or given.seen)]
     if given is None or given.seen:
         text.append(_unknown_text(part))
     return text
@@ -134,7 +137,10 @@ def performance_card(part: Any, given: Given | None) -> Card:
     """
     if given is not None and not given.seen:
         name, value = _main_score(part, given)
-        return Card(f"{_capital(name)} of samples given", value, f"{len(given.target):,} samples")
+        note = traits.count(len(given.target), "sample")
+        return Card(f"{_capital(name)} of samples given", value, note)
+    if traits.has_folds(part) and not traits.has_scores(part):
+        return Card("Held-out score", "undefined", "the response is constant")
     if traits.has_folds(part):
         scores = traits.fold_scores(part)
         spread = f", SD {traits.number(scores.std(ddof=1), 2)}" if len(scores) > 1 else ""
@@ -149,6 +155,8 @@ def performance_card(part: Any, given: Given | None) -> Card:
 def _main_score(part: Any, given: Given) -> tuple[str, str]:
     """Return name and value of the score of samples that were given."""
     if not is_classifier(part):
+        if len(given.target) < 2:
+            return "root mean squared error", traits.number(_error(given))
         return "R²", traits.number(r2_score(given.target, given.prediction))
     if len(np.unique(given.target)) < 2:
         return "accuracy", traits.number(_accuracy(given))
@@ -159,15 +167,19 @@ def _accuracy(given: Given) -> float:
     return float(accuracy_score(given.target, given.prediction > 0))
 
 
+def _error(given: Given) -> float:
+    return float(np.sqrt(np.mean((given.target - given.prediction) ** 2)))
+
+
 def _given_text(part: Any, given: Given) -> str:
     """Score what was given, and say what kind of samples that is."""
     name, value = _main_score(part, given)
-    text = f"{_capital(name)} of the {len(given.target):,} samples given to this report: {value}."
-    if is_classifier(part):
+    samples = traits.count(len(given.target), "sample")
+    text = f"{_capital(name)} of the {samples} given to this report: {value}."
+    if is_classifier(part) and name != "accuracy":
         text += f" Accuracy: {traits.number(_accuracy(given))}."
-    else:
-        error = float(np.sqrt(np.mean((given.target - given.prediction) ** 2)))
-        text += f" Root mean squared error: {traits.number(error)}."
+    elif name == "R²":
+        text += f" Root mean squared error: {traits.number(_error(given))}."
     if given.seen:
         return (
             f"{text} These are the samples that the model was fitted to, so this is no measure of "
@@ -176,18 +188,29 @@ def _given_text(part: Any, given: Given) -> str:
     return f"{text} This counts only if none of them took part in the fit."
 
 
+def _folds_paragraphs(model: Any, part: Any, *, shows_folds: bool) -> list[str]:
+    """Give the scores of the folds, and say what to think of them."""
+    if not traits.has_scores(part):
+        return [_CONSTANT]
+    n_points = traits.n_points(part)
+    careful = [_CAREFUL.format(n_points=n_points)] if n_points > 1 else []
+    if shows_folds and hasattr(part, "held_out_") and len(traits.fold_scores(part)) > 1:
+        careful.append(_POOLED)
+    mean = [_MEAN] if traits.is_mean(part) else []
+    return [_folds_text(model, part), *mean, *([" ".join(careful)] if careful else [])]
+
+
 def _folds_text(model: Any, part: Any) -> str:
     """Give the scores of the folds, and say what they are scores of."""
     scores, name = traits.fold_scores(part), traits.score_name(part)
-    low, high = traits.number(scores.min()), traits.number(scores.max())
-    text = (
-        f"Mean {name} over {traits.count(len(scores), 'fold')}: "
-        f"{traits.number(part.best_score_)} (from {low} to {high}). Every sample was predicted by "
-        "a model that was fitted without it."
-    )
+    score, low, high = (traits.number(v) for v in (part.best_score_, scores.min(), scores.max()))
+    text = f"{_capital(name)} of one fold: {score}."
+    if len(scores) > 1:
+        text = f"Mean {name} over {len(scores)} folds: {score} (from {low} to {high})."
+    text += " Held-out samples were predicted by models that were fitted without them."
     level = traits.chance_level(part)
     if level is not None:
-        text += f" Without any relation to X it would be about {level:g}."
+        text += f" A model that knows nothing of X scores about {level:g}."
     before = [type(step).__name__ for _, step in getattr(model, "steps", [])[:-1]]
     return text + _LEAK.format(steps=", ".join(before)) if before else text
 

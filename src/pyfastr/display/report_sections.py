@@ -32,6 +32,12 @@ from pyfastr.display.viewer import make_viewer
 from pyfastr.estimators.data import Data
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn")
+_COLOURS = " Orange raises it, blue lowers it, and entries without colour are exactly zero."
+_FACTORS = (
+    "The coefficient is the outer product of these vectors, one for each mode, times a scale{sum}. "
+    "Hollow marks are exactly zero. Only products are determined: two vectors may change their "
+    "signs together."
+)
 _SCALED = (
     "The model is the last step of a pipeline, so the coefficient is in units of what the steps "
     "before it return ({steps}), not of X as it was given."
@@ -94,8 +100,8 @@ def _lead(part: Any) -> str:
     samples = "samples" if n is None else traits.count(n, "sample")
     kind = "Classification" if is_classifier(part) else "Regression"
     return (
-        f"{kind} of {samples} of shape {traits.shape_text(part.coef_.shape)} by a sparse "
-        f"coefficient of {traits.count(len(part.scales_), 'unit-rank term')}."
+        f"{kind} of {samples} of shape {traits.shape_text(part.coef_.shape)} by a coefficient of "
+        f"{traits.count(len(part.scales_), 'unit-rank term')}."
     )
 
 
@@ -159,7 +165,7 @@ def _coefficient_text(model: Any, part: Any) -> Iterator[str]:
         towards = f"the decision for class {part.classes_.tolist()[1]!r}"
     yield (
         f"An entry says how {towards} changes when that entry of a sample grows by one, all else "
-        "unchanged. Orange raises it, blue lowers it, and entries without colour are exactly zero."
+        "unchanged." + _COLOURS * (part.coef_.ndim > 1)
     )
     before = [type(step).__name__ for _, step in getattr(model, "steps", [])[:-1]]
     if before:
@@ -171,7 +177,7 @@ def _coefficient_text(model: Any, part: Any) -> Iterator[str]:
 def _drawn(model: Any, part: Any) -> Iterator[Drawn]:
     """Yield the sections around drawings that this model has."""
     yield _factors(model, part)
-    if traits.has_folds(part) and len(part.cv_results_["params"]) > 1:
+    if traits.has_scores(part) and traits.n_points(part) > 1:
         yield _selection(model, part)
     if getattr(part, "starts_", None) is not None and part.starts_.n_polished > 1:
         yield _starts(model)
@@ -181,11 +187,9 @@ def _drawn(model: Any, part: Any) -> Iterator[Drawn]:
 
 def _factors(model: Any, part: Any) -> Drawn:
     names = ", ".join(mode.name for mode in modes_of(model))
-    text = (
-        "The coefficient is the outer product of these vectors, one for each mode, times a scale"
-        f"{'; terms are summed' if len(part.scales_) > 1 else ''}. Hollow marks are exactly zero. "
-        "Only products are determined: two vectors may change their signs together."
-    )
+    text = _FACTORS.format(sum="; terms are summed" if len(part.scales_) > 1 else "")
+    if part.coef_.ndim == 1:
+        text = "Hollow marks are exactly zero."
     picture = draw(
         "factors",
         f"Entries of the factors of {names}.",
@@ -197,9 +201,10 @@ def _factors(model: Any, part: Any) -> Drawn:
 
 def _selection(model: Any, part: Any) -> Drawn:
     text = (
-        f"Mean held-out {traits.score_name(part)} of every point of the grid. The mark is the "
+        f"Mean held-out {traits.score_name(part)} of every point of the grid. The ring is the "
         f"choice: threshold {traits.number(part.threshold_)}, ridge {traits.number(part.ridge_)}, "
-        f"{traits.count(part.n_terms_, 'term')}."
+        f"{traits.count(part.n_terms_, 'term')}. The band around its line is one standard error "
+        "over the folds."
     )
     alt = "Mean score of every threshold and ridge, with the choice marked."
     has_lines = max(len(traits.grid_of(part, name)) for name in ("threshold", "ridge")) > 1

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.display import style
+from pyfastr.display import style, traits
 from pyfastr.display.axes import Axes, Display
 from pyfastr.display.fitted import attribute_of, fitted_part
 
@@ -117,7 +117,7 @@ class SelectionDisplay(Display):
             thresholds=grid["threshold"][0, 0, :],
             chosen=_point(model.best_index_, shape),
             averaged=averaged if len(averaged) > 1 else (),
-            score_name=_score_name(model),
+            score_name=_merit(model),
         )
         return display.plot(axes, **kwargs)
 
@@ -238,10 +238,6 @@ def _point(index: Any, shape: tuple[int, ...]) -> tuple[int, int, int]:
     return int(terms), int(ridge), int(threshold)
 
 
-def _score_name(model: Any) -> str:
+def _merit(model: Any) -> str:
     """Name what was maximised."""
-    if getattr(model, "criterion", "cv") == "evidence":
-        return "−(N − dof) log RSS"
-    if model.scoring is None:
-        return "area under the ROC curve" if hasattr(model, "classes_") else "R²"
-    return str(getattr(model.scoring, "__name__", model.scoring))
+    return traits.score_name(model) if traits.has_folds(model) else "−(N − dof) log RSS"

@@ -91,9 +91,9 @@ class StartsDisplay(Display):
         if np.isfinite(self.gap):
             found += f" The next best leaves {self.gap:.3g} times its squared residuals."
         if self.sure:
-            return f"{found} It stands apart: surely the closest fit there is."
+            return f"{found} It stands apart, as the closest fit does, and the search ended."
         if self.n_hits > 1:
-            return f"{found} Probably the closest fit there is, but not surely."
+            return f"{found} That is likely the closest fit, but others come near."
         return f"{found} Nothing confirms it: a closer fit may exist. Raise n_init."
 
     def plot(self, ax: Any = None, **kwargs: Any) -> "StartsDisplay":

@@ -28,6 +28,14 @@ def has_folds(part: Any) -> bool:
     return is_choice(part) and part.criterion == "cv"
 
 
+def has_scores(part: Any) -> bool:
+    """Tell whether scores of held-out samples say anything: a constant response has none."""
+    if not has_folds(part):
+        return False
+    held_out = getattr(part, "held_out_", None)
+    return held_out is None or bool(np.ptp(held_out.target) > 0)
+
+
 def is_mean(part: Any) -> bool:
     """Tell whether the coefficient is the mean of the folds' models."""
     return has_folds(part) and not part.refit
@@ -44,15 +52,18 @@ def score_name(part: Any) -> str:
     """Return what the score is called in a sentence."""
     key = scoring_key(part)
     if key:
-        return _SCORE_NAMES.get(key, key.replace("_", " "))
+        return _SCORE_NAMES.get(key, key.replace("neg_", "negative ").replace("_", " "))
     function = getattr(part.scoring, "_score_func", part.scoring)
     name = getattr(function, "__name__", "")
     return name.replace("_", " ") if name.isidentifier() else "score of its own"
 
 
 def chance_level(part: Any) -> float | None:
-    """Return the score of a model that knows nothing, where that is fixed."""
-    return _CHANCE.get(scoring_key(part))
+    """Return the score of a model that knows nothing of X, where that is fixed.
+
+    Covariates may predict by themselves.
+    """
+    return None if hasattr(part, "covariate_coef_") else _CHANCE.get(scoring_key(part))
 
 
 def fold_scores(part: Any) -> Array:
@@ -64,6 +75,11 @@ def fold_scores(part: Any) -> Array:
         ]
     )
     return scores[np.isfinite(scores)]
+
+
+def n_points(part: Any) -> int:
+    """Return how many points of a grid were tried."""
+    return len(part.cv_results_["params"])
 
 
 def grid_of(part: Any, name: str) -> list[float]:
