@@ -20,7 +20,7 @@ from sklearn.model_selection import (
 
 from pyfastr import FasTRClassifier, FasTRClassifierCV, FasTRRegressor, FasTRRegressorCV
 from pyfastr.datasets import make_tensor_regression
-from pyfastr.inference import PermutationResult, permutation_test
+from pyfastr.inference import PermutationResult, _statistic, permutation_test
 from pyfastr.solver import solve, starts
 
 mpl.use("Agg")
@@ -259,7 +259,7 @@ def test_a_search_of_noise_is_one_round(n_samples, n_starts, monkeypatch):
 def test_p_values_of_null_data_are_uniform():
     rng = np.random.default_rng(0)
     model = FasTRRegressor(ridge=0.1, init=[np.ones(2), np.ones(2)], tol=0.1)
-    p_values = np.empty(400)
+    p_values = np.empty(200)
     for seed in range(len(p_values)):
         X, y = rng.normal(size=(20, 2, 2)), rng.normal(size=20)
         test = permutation_test(model, X, y, n_permutations=9, cv=2, random_state=seed)
@@ -268,6 +268,28 @@ def test_p_values_of_null_data_are_uniform():
     assert chisquare(np.bincount(np.rint(10 * p_values).astype(int))[1:]).pvalue > 0.05
     # Spread over the steps between ranks they have a continuous law, as this test supposes.
     assert kstest(p_values - rng.uniform(0, 0.1, len(p_values)), "uniform").pvalue > 0.05
+
+
+def test_p_values_of_null_data_are_not_too_small_after_a_brief_search(monkeypatch):
+    # Several batches: starts are drawn for a whole one, and the observed response is in any.
+    monkeypatch.setattr(_statistic, "BATCH", 6)
+    original, n_brief = solve._brief_starts, []
+
+    def counting(*args):
+        n_brief.append(1)
+        return original(*args)
+
+    monkeypatch.setattr(solve, "_brief_starts", counting)
+    rng = np.random.default_rng(0)
+    p_values = np.empty(30)
+    for seed in range(len(p_values)):
+        X, y = rng.normal(size=(32, 3, 3)), rng.normal(size=32)
+        model = FasTRRegressor(ridge=0.01, tol=0.1)
+        test = permutation_test(model, X, y, n_permutations=4, cv=2, random_state=seed)
+        p_values[seed] = test.p_value
+    assert len(n_brief) == 2 * len(p_values)
+    spread = p_values - rng.uniform(0, 0.2, len(p_values))
+    assert kstest(spread, "uniform", alternative="greater").pvalue > 0.05
 
 
 def test_the_plot_shows_all_scores():
