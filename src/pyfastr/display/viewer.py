@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.display.modes import Mode, modes_of
+from pyfastr.display.slices import peak
 from pyfastr.display.templating import json_for_page
 
 Array = NDArray[Any]
@@ -82,7 +83,7 @@ def make_viewer(model: Any, part: Any, background: Any = None, mask: Any = None)
         "modes": [_mode_data(mode) for mode in modes],
         "shown": _shown(modes),
         "anatomical": _is_anatomical(modes),
-        "peak": _peak(seen),
+        "peak": list(peak(seen)),
         "limits": _limits(part, seen),
         "background": anatomy,
         "mask": None if mask is None else _as_bits(mask),
@@ -100,12 +101,6 @@ def make_viewer(model: Any, part: Any, background: Any = None, mask: Any = None)
 def _encoded(numbers: Array) -> str:
     """Write float64 numbers, little-endian and in C order, as base64."""
     return base64.b64encode(np.ascontiguousarray(numbers, "<f8").tobytes()).decode()
-
-
-def _peak(coef: Array) -> list[int]:
-    """Return where the entry of largest magnitude is."""
-    at = np.unravel_index(int(np.abs(coef).argmax()), coef.shape)
-    return [int(index) for index in at]
 
 
 def _limits(part: Any, seen: Array) -> list[float]:
