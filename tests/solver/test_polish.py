@@ -6,10 +6,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.solver.models import Models, relative_change
+from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.polish import Step, polish
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.sweep import cyclic_sweep
-from pyfastr.solver.update import Penalty
 from pyfastr.sources import ArraySource
 
 SHAPES = [(6, 5), (5, 4, 3), (3, 4, 2, 3)]

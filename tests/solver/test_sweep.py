@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pyfastr.solver import sweep
 from pyfastr.solver.models import Models, unit
+from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.sweep import cyclic_sweep, run_sweeps, simultaneous_sweep
-from pyfastr.solver.update import Penalty
 from pyfastr.sources import ArraySource
 
 # Every mode but the first shorter than 6 samples; the first longer than 6, shorter than 40.

@@ -6,11 +6,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.solver.models import Models, relative_change
+from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.rounds import search
 from pyfastr.solver.sweep import run_sweeps
 from pyfastr.solver.tangent import foresee
-from pyfastr.solver.update import Penalty
 from pyfastr.sources import ArraySource
 
 SHAPES = [(12, 10), (8, 7, 6), (6, 5, 4, 3)]

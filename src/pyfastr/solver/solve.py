@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.solver.models import Models, unit
+from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.polish import polish
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.rounds import BUDGET, Found, Starts, round_sizes, search
@@ -27,7 +28,6 @@ from pyfastr.solver.streams import Streams
 from pyfastr.solver.support import Thinned, hop, refit, thin
 from pyfastr.solver.sweep import History, Order, batches, features_of, run_sweeps
 from pyfastr.solver.tangent import foresee
-from pyfastr.solver.update import Penalty
 from pyfastr.solver.vector import (
     elementary_ridge,
     fitted_vectors,
@@ -114,7 +114,7 @@ def solve(problem: Problem, settings: Settings, rng: np.random.Generator) -> Fit
     if not problem.response.any():
         return _nothing_to_fit(problem, settings)
     if len(problem.shape) == 1:
-        start = elementary_ridge(problem, settings.ridge)
+        start = elementary_ridge(problem, Penalty(settings.ridge))
         found = Found(start, start, Starts(1, 1, 1, np.inf, problem.labels is None, 0))
     else:
         found = _search(problem, settings, rng)[0]
@@ -275,7 +275,7 @@ def _grid_starts(
     least = replace(settings, ridge=float(min(ridges)))
     tasks = range(problem.n_tasks)
     if len(problem.shape) == 1:
-        vectors = [elementary_ridge(problem.task(t), r, t) for t in tasks for r in ridges]
+        vectors = [elementary_ridge(problem.task(t), Penalty(r), t) for t in tasks for r in ridges]
         return Models.concatenate(vectors), np.ones(len(tasks), bool)
     determined = problem.n_effective > problem.degrees_of_freedom(settings.n_terms)
     limit = budget if determined.any() else min(budget, BLIND_BUDGET)
@@ -357,7 +357,7 @@ def _vectors(problem: Problem, task: Array, penalty: Penalty, settings: Settings
     found = []
     for t, ridge, threshold in zip(task.tolist(), ridges, thresholds, strict=True):
         own = problem.task(t)
-        models = elementary_ridge(own, float(ridge), t, float(threshold))
+        models = elementary_ridge(own, Penalty(float(ridge), float(threshold)), t)
         if settings.refit_support is True:
             models = refit_vector(own, models, float(ridge))
         found.append(models)

@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.solver.models import Models, distinct, put
+from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import SMALLEST_SHARE, Problem
 from pyfastr.solver.starts import shake
 from pyfastr.solver.streams import Streams
 from pyfastr.solver.sweep import run_sweeps
 from pyfastr.solver.tangent import Foresight
-from pyfastr.solver.update import Penalty
 
 Array = NDArray[Any]
 

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from pyfastr.solver.logistic import log_loss, profiled_offset, shortened, working
 from pyfastr.solver.models import Models, put, relative_change, unit
 from pyfastr.solver.parallel import map_threads
+from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.progress import tell
 from pyfastr.solver.projection import CACHE_BYTES
-from pyfastr.solver.update import Penalty, ridge_solution, soft_threshold, solve_regularised
+from pyfastr.solver.update import ridge_solution, solve_regularised
 
 Array = NDArray[Any]
 Order = Literal["cyclic", "simultaneous"]
@@ -126,15 +127,15 @@ def solve_mode(
     def solve(part: slice) -> Array:
         some = features[part].astype(models.scales.dtype, copy=False)
         now, task = penalty.take(part), models.task[part]
-        mask = None if now.masks is None else now.masks[mode].reshape(len(some), -1)
+        mask = now.mask(mode)
         if problem.labels is None:
             g = None if weights is None else weights[part]
-            solution = least_squares(problem, some, task, now.ridge, mask, g)
+            solution = least_squares(problem, some, task, now, mask, g)
         else:
             some = some if mask is None else some * mask[:, None]
             old = models.components[mode][part] * models.scales[part][..., None]
-            solution = newton_step(problem, some, old.reshape(len(some), -1), task, now.ridge)
-        return soft_threshold(solution, now.threshold)
+            solution = newton_step(problem, some, old.reshape(len(some), -1), task, now)
+        return now.shrink(solution)
 
     solutions = map_threads(solve, work_parts(features))
     return np.concatenate(solutions).reshape(models.components[mode].shape)
@@ -154,7 +155,7 @@ def least_squares(
     problem: Problem,
     features: Array,
     task: Array,
-    ridge: float | Array,
+    penalty: Penalty,
     mask: Array | None = None,
     weights: Array | None = None,
 ) -> Array:
@@ -163,15 +164,15 @@ def least_squares(
     _, n, q = features.shape
     if q > n:
         some = features if mask is None else features * mask[:, None]
-        return ridge_solution(*problem.whiten(some, response, task, weights), ridge)
+        return ridge_solution(*problem.whiten(some, response, task, weights), penalty)
     gram, moment = problem.normal_equations(features, response, task, weights)
     if mask is not None:
         gram, moment = gram * (mask[:, :, None] & mask[:, None, :]), moment * mask
-    return solve_regularised(gram, moment, ridge, q)
+    return solve_regularised(gram, moment, penalty, q)
 
 
 def newton_step(
-    problem: Problem, features: Array, old: Array, task: Array, ridge: float | Array
+    problem: Problem, features: Array, old: Array, task: Array, penalty: Penalty
 ) -> Array:
     """Step towards the ridge solution ``(K, q)`` of the logistic loss, as far as that falls.
 
@@ -189,8 +190,9 @@ def newton_step(
     trace = np.einsum("kni,kni->k", Q, Q) / features.shape[2]
     known_nothing = 0.25 if g is None else np.mean(g, axis=1) / 4
     share = known_nothing / np.mean(weights, axis=1)
-    new = ridge_solution(Q, z, ridge * share)
-    amount = ridge * share * trace
+    eased = penalty.eased(share)
+    new = ridge_solution(Q, z, eased)
+    amount = eased.ridge * trace
 
     def objective(w: Array) -> Array:
         decision = (features @ w[:, :, None])[..., 0]
