@@ -12,6 +12,7 @@ from pyfastr import FasTRClassifier, FasTRRegressor
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.folds import fit_folds
+from pyfastr.solver.losses import LOSSES
 
 RIDGES, THRESHOLDS = (1e-3, 0.1, 1.0), (0.0, 0.05, 0.3)
 N_SAMPLES = 70
@@ -28,8 +29,8 @@ def draw(shape, seed=0, n_terms=1):
     return X, y, labels, weights, Z, rng.integers(0, 9, N_SAMPLES)
 
 
-def fold_fits(estimator, X, y, weights, Z, splits, *, logistic=False):
-    data = Data.check(FasTRRegressor(), X, y, weights, Z, fit_intercept=True, logistic=logistic)
+def fold_fits(estimator, X, y, weights, Z, splits, *, loss="squared"):
+    data = Data.check(FasTRRegressor(), X, y, weights, Z, fit_intercept=True, loss=LOSSES[loss])
     settings = estimator.set_params(ridge=min(RIDGES))._settings(X.shape)
     return fit_folds(data, splits, RIDGES, THRESHOLDS, settings, np.random.default_rng(0))
 
@@ -80,7 +81,7 @@ def test_a_grid_equals_single_fits_from_the_same_starts(shape, case):
     # sweep: more sweeps would compare that.
     n_sweeps = 8 if options.get("n_terms", 1) > 1 else 25
     options |= {"max_iter": n_sweeps, "random_state": 0, "n_init": 4}
-    fits = fold_fits(kind(**options), X, y, weights, Z, splits, logistic=logistic)
+    fits = fold_fits(kind(**options), X, y, weights, Z, splits, loss=options.get("loss", "squared"))
     problem, k, n_compared = fits.data.problem, 0, 0
     for fold, (train, test) in enumerate(splits):
         for ridge in RIDGES:
@@ -121,7 +122,7 @@ def test_held_out_samples_do_not_change_a_bit_of_a_fit(shape, options):
     found = []
     for _ in range(2):
         model = kind(**options, max_iter=25)
-        fits = fold_fits(model, X, y, weights, Z, splits, logistic=logistic)
+        fits = fold_fits(model, X, y, weights, Z, splits, loss=options.get("loss", "squared"))
         found.append(fits)
         held_out = splits[0][1]
         X, y, Z, weights = X.copy(), y.copy(), Z.copy(), weights.copy()

@@ -32,7 +32,7 @@ def test_without_ridge_a_sweep_changes_nothing_where_it_ends(shape, n_terms, wei
     found = polish(problem, starts, [Step(0.0)] * 200)
     after, fitted = cyclic_sweep(problem, found.models, Penalty(0.0))
     assert_allclose(relative_change(after, found.models), 0, atol=1e-6)
-    assert_allclose(problem.loss(fitted, after.task), found.rss / 100, rtol=1e-6)
+    assert_allclose(problem.losses(fitted, after.task), found.rss / 100, rtol=1e-6)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

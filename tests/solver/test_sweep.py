@@ -49,7 +49,7 @@ def swept(problem, models, n_sweeps=N_SWEEPS, one_sweep=cyclic_sweep, **options)
     """The models after some sweeps, in the units of X and y, and their last loss."""
     for _ in range(n_sweeps):
         models, fitted = one_sweep(problem, models, Penalty(RIDGE, THRESHOLD), **options)
-    return in_units(problem, models), problem.loss(fitted, models.task)
+    return in_units(problem, models), problem.losses(fitted, models.task)
 
 
 def naive_sweeps(naive, X, y, models, n_sweeps=N_SWEEPS):

@@ -143,8 +143,8 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
     ) -> Settings:
         """Return what is asked of the solver in folds, for the least ridge of a grid."""
         blind = _is_blind(data, _n_train(splits), n_terms)
-        # A sweep of the logistic loss gets less far, as its weights follow one sweep behind.
-        n_sweeps = BLIND_SWEEPS if blind and not data.logistic else FOLD_SWEEPS
+        # A sweep of another loss gets less far, as its weights follow one sweep behind.
+        n_sweeps = BLIND_SWEEPS if blind and data.loss.is_quadratic else FOLD_SWEEPS
         twin = self._twin(0.0, ridge, n_terms, max_iter=min(self.max_iter, n_sweeps))
         settings: Settings = twin._settings(data.source.shape)
         return settings

@@ -22,6 +22,7 @@ from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase
 from pyfastr.estimators.sklearn_private import StrOptions, check_sample_weight
 from pyfastr.estimators.validation import check_tensor
 from pyfastr.estimators.watching import fit_method
+from pyfastr.solver.losses import LOSSES
 from pyfastr.solver.models import Models
 from pyfastr.solver.solve import Fit
 
@@ -246,7 +247,7 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
             weights,
             covariates,
             fit_intercept=self.fit_intercept,
-            logistic=self.loss == "logistic",
+            loss=LOSSES[self.loss],
         )
         self._fit_data(data)
         return self

@@ -22,6 +22,7 @@ from pyfastr.estimators.folds import Split
 from pyfastr.estimators.regressor import FasTRRegressor
 from pyfastr.estimators.validation import check_tensor_and_response
 from pyfastr.estimators.watching import fit_method
+from pyfastr.solver.losses import LOSSES
 
 Array = NDArray[Any]
 
@@ -330,7 +331,6 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         """
         check_loss(self)
         tensor, labels, weights = self._checked(X, y, sample_weight)
-        logistic = self.loss == "logistic"
         data = Data.check(
             self,
             tensor,
@@ -338,7 +338,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
             weights,
             covariates,
             fit_intercept=self.fit_intercept,
-            logistic=logistic,
+            loss=LOSSES[self.loss],
         )
         self._select(data, X, np.asarray(y).reshape(-1), self._routed(params))
         self._calibrate_on_held_out(data)

@@ -15,6 +15,7 @@ from pyfastr.estimators.fitting import FasTRBase
 from pyfastr.estimators.folds import fit_tasks
 from pyfastr.estimators.validation import check_tensor_and_response
 from pyfastr.inference._scaling import Scaling
+from pyfastr.solver.losses import LOSSES
 from pyfastr.solver.models import Models
 from pyfastr.solver.progress import tell
 from pyfastr.solver.solve import Settings
@@ -71,7 +72,7 @@ def checked_data(
         weights,
         covariates,
         fit_intercept=estimator.fit_intercept,
-        logistic=getattr(estimator, "loss", "squared") == "logistic",
+        loss=LOSSES[getattr(estimator, "loss", "squared")],
     )
 
 

@@ -199,7 +199,7 @@ def anneal(
         now = rounded if max(first, each * n_tasks) >= ROUNDING_PAYS else problem
         models = models.astype(now.projector.source.dtype)
         models, fitted = _shaken_sweep(now, models, heat, streams)
-        loss = problem.loss(fitted, models.task)
+        loss = problem.losses(fitted, models.task)
         smooth = loss if sweep == 0 else SMOOTHING * smooth + (1 - SMOOTHING) * loss
         if sweep in pace.halvings:
             n_left = max(keep, each // 2)

@@ -137,7 +137,7 @@ def _candidates(problem: Problem, starts: Models, penalty: Penalty) -> Array:
 
     Several terms share what they explain in many ways, and sweeps need long to settle on one.
     """
-    if problem.labels is not None or len(problem.shape) == 1 or starts.n_terms > 1:
+    if not problem.loss.is_quadratic or len(problem.shape) == 1 or starts.n_terms > 1:
         return np.empty(0, int)
     enough = problem.n_effective >= ENOUGH_SAMPLES * problem.degrees_of_freedom(starts.n_terms)
     ridge, threshold = (np.broadcast_to(v, len(starts)) for v in (penalty.ridge, penalty.threshold))
