@@ -6,17 +6,19 @@ least squares with a response that every update renews (IRLS).
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, logsumexp, xlogy
 
 Array = NDArray[Any]
 
-# A sample's share in the curvature never vanishes, however sure the model is of it.
-SMALLEST_CURVATURE = 1e-5
+# A sample's share in the curvature never vanishes, however sure the model is of it: that of a
+# label, and that of a count for each that was counted.
+SMALLEST_CURVATURE, SMALLEST_SHARE_OF_COUNT = 1e-5, 0.01
 # Newton steps of intercept and covariates, and the change of a predictor that ends them.
 OFFSET_STEPS, SMALL_OFFSET_STEP = 25, 1e-9
 # The quadratic model of the logistic loss is true only so far away.
@@ -49,6 +51,14 @@ class Loss(ABC):
     @abstractmethod
     def curvature_at_rest(self, target: Array, weights: Array | None) -> float | Array:
         """Return the mean curvature ``(K,)`` where nothing is known; ridges are relative to it."""
+
+    def deviance(self, target: Array, predictor: Array) -> float:
+        """Return the deviance of all samples."""
+        return float(2 * np.sum(self.losses(target, predictor)))
+
+    def flaw_of(self, y: Array, weights: Array | None) -> str:
+        """Say why y of shape ``(n_samples,)`` cannot be fitted; nothing if it can."""
+        return ""
 
     def target(self, y: Array) -> Array:
         """Bring y to the scale of the mean."""
@@ -85,8 +95,20 @@ class Loss(ABC):
     def working(self, target: Array, predictor: Array) -> tuple[Array, Array]:
         """Weights and response of the least squares that a Newton step solves."""
         mean = self.mean(predictor)
-        curvature = np.maximum(self.variance(mean), SMALLEST_CURVATURE)
+        curvature = np.maximum(self.variance(mean), self.smallest_curvature(target))
         return curvature, predictor + (target - mean) / curvature
+
+    def smallest_curvature(self, target: Array) -> float | Array:
+        """Return what the curvature of a sample is at least in Newton steps."""
+        return SMALLEST_CURVATURE
+
+    def first_offset(self, target: Array, fitted: Array, C: Array, weights: Array | None) -> Array:
+        """Return the offset ``(K, n_samples)`` in the span of C from which Newton steps begin."""
+        return np.zeros_like(fitted)
+
+    def begin(self, old: Array, mean_loss: Callable[[Array], Array]) -> Array:
+        """Return the vectors ``(K, q)`` from which a Newton step begins."""
+        return old
 
 
 class SquaredLoss(Loss):
@@ -145,8 +167,91 @@ class LogisticLoss(Loss):
         return response * y_scale[:, None], np.ones(len(y_scale))
 
 
-SQUARED, LOGISTIC = SquaredLoss(), LogisticLoss()
-LOSSES: dict[str, Loss] = {"squared": SQUARED, "logistic": LOGISTIC}
+class PoissonLoss(Loss):
+    """Counts, the logarithms of whose means are predicted."""
+
+    def mean(self, predictor: Array) -> Array:
+        """Return the exponential, within a range whose squares are finite and not zero."""
+        limit = np.log(np.finfo(predictor.dtype).max) / 2.1
+        return np.exp(np.clip(predictor, -limit, limit))
+
+    def variance(self, mean: Array) -> Array:
+        """Return the mean."""
+        return mean
+
+    def losses(self, target: Array, predictor: Array) -> Array:
+        """Return ``mean - y - y log(mean / y)``."""
+        return xlogy(target, target) - target - target * predictor + self.mean(predictor)
+
+    def curvature_at_rest(self, target: Array, weights: Array | None) -> float | Array:
+        """Return the mean count, which is that of all samples without X."""
+        return np.mean(target if weights is None else target * weights, axis=1)
+
+    def flaw_of(self, y: Array, weights: Array | None) -> str:
+        """Say so of negative numbers, and of zeros alone."""
+        negative = np.flatnonzero(y < 0)
+        if len(negative):
+            return (
+                f"y holds {y[negative[0]]:g} at sample {negative[0]}; expected counts of 0 or more "
+                "for loss='poisson'. Use loss='squared' for such data."
+            )
+        if np.any(y if weights is None else y[weights > 0]):
+            return ""
+        return (
+            "y holds 0 for all samples that count; expected at least one count above 0 for "
+            "loss='poisson'. Check y and sample_weight."
+        )
+
+    def start(self, y: Array, C: Array, weights: Array | None) -> Array:
+        """Return the logarithm of means half-way between the null model's and the counts.
+
+        Counts themselves are too skewed: their largest would decide which starts win.
+        """
+        ones = np.ones((len(y), 1))
+        alone = Observed(self, y, C, weights, ones).offset(np.zeros(y.shape))
+        return np.log((y / self.mean(alone) + 1) / 2)
+
+    def predict(self, predictor: Array) -> Array:
+        """Return mean counts."""
+        return self.mean(predictor)
+
+    def in_units_of_y(self, loss: Array, y_scale: float) -> Array:
+        """Return mean deviances."""
+        return 2 * loss
+
+    def trusted_share(self, size: Array) -> Array:
+        """Share of a step with which the loss falls from anywhere, as its curvature is its slope.
+
+        The damped Newton step of generalised self-concordant functions (Sun, Tran-Dinh 2019).
+        """
+        safe = np.maximum(size, 1e-300)
+        return np.log1p(safe) / safe
+
+    def smallest_curvature(self, target: Array) -> float | Array:
+        """Return a share of the count, where the model sees next to nothing."""
+        return SMALLEST_SHARE_OF_COUNT * target
+
+    def first_offset(self, target: Array, fitted: Array, C: Array, weights: Array | None) -> Array:
+        """Return the constant that makes the mean of the model that of the counts.
+
+        It is all there is to an intercept alone. Without intercept steps begin at zero.
+        """
+        g = np.ones(target.shape) if weights is None else weights
+        constant = (C @ (g[:, None, :] @ C).transpose(0, 2, 1))[..., 0]
+        total = np.sum(g * target, axis=1, keepdims=True)
+        level = np.log(np.where(total > 0, total, SMALLEST_CURVATURE))
+        level = level - logsumexp(fitted, axis=1, b=g, keepdims=True)
+        has_intercept = np.all((np.abs(constant - 1) < 1e-6) | (g == 0), axis=1, keepdims=True)
+        return np.where(has_intercept, np.broadcast_to(level, fitted.shape), 0.0)
+
+    def begin(self, old: Array, mean_loss: Callable[[Array], Array]) -> Array:
+        """Return zero instead of vectors that are worse, whose means may be out of all range."""
+        nothing = np.zeros_like(old)
+        return np.where((mean_loss(nothing) < mean_loss(old))[:, None], nothing, old)
+
+
+SQUARED, LOGISTIC, POISSON = SquaredLoss(), LogisticLoss(), PoissonLoss()
+LOSSES: dict[str, Loss] = {"squared": SQUARED, "logistic": LOGISTIC, "poisson": POISSON}
 
 
 @dataclass(frozen=True)
@@ -187,9 +292,9 @@ class Observed:
     def _offset(self, fitted: Array) -> Array:
         """Take Newton steps of gamma, beside the predictor without them."""
         C, weights = self.nuisance, self.weights
-        offset = np.zeros_like(fitted)
         if not C.shape[2]:
-            return offset
+            return np.zeros_like(fitted)
+        offset = self.loss.first_offset(self.target, fitted, C, weights)
         for _ in range(OFFSET_STEPS):
             curvature, response = self.loss.working(self.target, fitted + offset)
             g = curvature if weights is None else curvature * weights

@@ -25,6 +25,11 @@ def newton_step(
     model is sure of vanishes.
     """
     observed = problem.observed(task)
+
+    def mean_loss(w: Array) -> Array:
+        return observed.mean_loss(observed.predictor((features @ w[:, :, None])[..., 0]))
+
+    old = observed.loss.begin(old, mean_loss)
     predictor = observed.predictor((features @ old[:, :, None])[..., 0])
     curvature, response = observed.loss.working(observed.target, predictor)
     Q, z = problem.whiten(features, response / observed.scale, task, curvature)
@@ -35,9 +40,7 @@ def newton_step(
     amount = eased.ridge * trace * observed.scale[:, 0] ** 2
 
     def objective(w: Array) -> Array:
-        fitted = (features @ w[:, :, None])[..., 0]
-        loss = observed.mean_loss(observed.predictor(fitted)) * problem.n_samples
-        return loss + amount * np.sum(w**2, axis=1) / 2
+        return mean_loss(w) * problem.n_samples + amount * np.sum(w**2, axis=1) / 2
 
     return shortened(old, ridge_solution(Q, z, eased), objective)
 
