@@ -49,6 +49,7 @@ def test_the_parameters_of_the_regressor():
         "threshold",
         "ridge",
         "n_terms",
+        "loss",
         "init",
         "n_init",
         "sweep",

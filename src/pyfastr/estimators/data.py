@@ -65,6 +65,8 @@ class Data:
             _check_enough_weight(weights)
         source = as_source(X)
         Z = check_covariates(covariates, len(y))
+        if flaw := loss.flaw_of(y, weights):
+            raise ValueError(flaw)
         data = cls(source, largest_entry(source), y.astype(float), weights, Z, fit_intercept, loss)
         record_covariates(estimator, covariates)
         estimator.n_samples_in_, estimator.fingerprint_ = len(y), data.fingerprint()
@@ -132,8 +134,8 @@ class Data:
             found[own] = _least_squares(columns * g, left[own].T * g).T
         return found
 
-    def predictions(self, models: Models, fitted: Array) -> Array:
-        """Fitted values ``(K, N)`` in the units of y, with intercept and covariates."""
+    def predictors(self, models: Models, fitted: Array) -> Array:
+        """Linear predictors ``(K, N)``: fitted values with intercept and covariates."""
         scale = self.problem.y_scale[models.task][:, None]
         nuisance = self.nuisance_coefficients(models, fitted) @ self.nuisance_columns.T
         return fitted * scale + nuisance

@@ -196,6 +196,16 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, LinearTensorMixin, BaseEstima
             )
 
 
+def check_loss(estimator: Any) -> None:
+    """Refuse the evidence of a loss that has none."""
+    for name, other in (("refit_support", "True or False"), ("criterion", "'cv'")):
+        if getattr(estimator, name, None) == "evidence" and estimator.loss != "squared":
+            raise ValueError(
+                f"{name} is 'evidence' and loss is {estimator.loss!r}, but the evidence is that of "
+                f"the squared loss; expected {name}={other}, or loss='squared'."
+            )
+
+
 def warn_of_zero(problem: Problem) -> None:
     """Say why a coefficient is zero."""
     reason = (

@@ -72,7 +72,7 @@ def checked_data(
         weights,
         covariates,
         fit_intercept=estimator.fit_intercept,
-        loss=LOSSES[getattr(estimator, "loss", "squared")],
+        loss=LOSSES[estimator.loss],
     )
 
 

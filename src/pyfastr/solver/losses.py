@@ -16,13 +16,12 @@ from scipy.special import expit, logsumexp, xlogy
 
 Array = NDArray[Any]
 
-# A sample's share in the curvature never vanishes, however sure the model is of it: that of a
-# label, and that of a count for each that was counted.
-SMALLEST_CURVATURE, SMALLEST_SHARE_OF_COUNT = 1e-5, 0.01
 # Newton steps of intercept and covariates, and the change of a predictor that ends them.
 OFFSET_STEPS, SMALL_OFFSET_STEP = 25, 1e-9
 # The quadratic model of the logistic loss is true only so far away.
 LARGEST_OFFSET_STEP = 4.0
+# Samples that count nothing are taken to have counted so much, whose logarithm is finite.
+SMALLEST_TOTAL = 1e-5
 
 
 class Loss(ABC):
@@ -32,9 +31,12 @@ class Loss(ABC):
     ----------
     is_quadratic : bool
         Whether one weighted least squares is the solution of an update, not a step towards it.
+    smallest_curvature : float
+        What a sample's share in the curvature is at least in Newton steps.
     """
 
     is_quadratic: ClassVar[bool] = False
+    smallest_curvature: ClassVar[float] = 0.0
 
     @abstractmethod
     def mean(self, predictor: Array) -> Array:
@@ -95,12 +97,8 @@ class Loss(ABC):
     def working(self, target: Array, predictor: Array) -> tuple[Array, Array]:
         """Weights and response of the least squares that a Newton step solves."""
         mean = self.mean(predictor)
-        curvature = np.maximum(self.variance(mean), self.smallest_curvature(target))
+        curvature = np.maximum(self.variance(mean), self.smallest_curvature)
         return curvature, predictor + (target - mean) / curvature
-
-    def smallest_curvature(self, target: Array) -> float | Array:
-        """Return what the curvature of a sample is at least in Newton steps."""
-        return SMALLEST_CURVATURE
 
     def first_offset(self, target: Array, fitted: Array, C: Array, weights: Array | None) -> Array:
         """Return the offset ``(K, n_samples)`` in the span of C from which Newton steps begin."""
@@ -141,6 +139,9 @@ class SquaredLoss(Loss):
 
 class LogisticLoss(Loss):
     """Labels -1 and 1, whose log-odds are predicted; starts are sought for the labels."""
+
+    # That of a label does not vanish, however sure the model is of it.
+    smallest_curvature: ClassVar[float] = 1e-5
 
     def mean(self, predictor: Array) -> Array:
         """Return the probability of label 1."""
@@ -227,10 +228,6 @@ class PoissonLoss(Loss):
         safe = np.maximum(size, 1e-300)
         return np.log1p(safe) / safe
 
-    def smallest_curvature(self, target: Array) -> float | Array:
-        """Return a share of the count, where the model sees next to nothing."""
-        return SMALLEST_SHARE_OF_COUNT * target
-
     def first_offset(self, target: Array, fitted: Array, C: Array, weights: Array | None) -> Array:
         """Return the constant that makes the mean of the model that of the counts.
 
@@ -239,7 +236,7 @@ class PoissonLoss(Loss):
         g = np.ones(target.shape) if weights is None else weights
         constant = (C @ (g[:, None, :] @ C).transpose(0, 2, 1))[..., 0]
         total = np.sum(g * target, axis=1, keepdims=True)
-        level = np.log(np.where(total > 0, total, SMALLEST_CURVATURE))
+        level = np.log(np.where(total > 0, total, SMALLEST_TOTAL))
         level = level - logsumexp(fitted, axis=1, b=g, keepdims=True)
         has_intercept = np.all((np.abs(constant - 1) < 1e-6) | (g == 0), axis=1, keepdims=True)
         return np.where(has_intercept, np.broadcast_to(level, fitted.shape), 0.0)

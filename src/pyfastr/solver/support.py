@@ -79,7 +79,8 @@ def _share_of_ridge(problem: Problem, models: Models, n_free: Array) -> Array:
     """Share of the ridge that so many free entries of each model are refitted with."""
     n_all = _n_free([np.ones_like(c, bool) for c in models.components])
     if not problem.loss.is_quadratic:
-        # Labels are noisy, and a single entry may tell them apart: it has to stay finite.
+        # Labels and counts are noisy, and a single entry may tell them apart, or zeros from others:
+        # it has to stay finite.
         return n_free / n_all
     # Fewer samples than entries make an update in their space, where a few entries need a ridge to
     # be told from rounding.
