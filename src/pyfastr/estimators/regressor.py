@@ -44,9 +44,7 @@ class NumberMixin(RegressorMixin):
         """
         predict: Any = self.predict
         prediction = predict(X) if covariates is None else predict(X, covariates)
-        if self.loss == "poisson":
-            return _d2_score(y, prediction, sample_weight)
-        return float(r2_score(y, prediction, sample_weight=sample_weight))
+        return score_numbers(self.loss, y, prediction, sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -54,8 +52,10 @@ class NumberMixin(RegressorMixin):
         return tags
 
 
-def _d2_score(y: Any, prediction: Array, sample_weight: Any) -> float:
-    """Return D² of mean counts, and 0 where all counts are the same: nothing is to be explained."""
+def score_numbers(loss: str, y: Any, prediction: Array, sample_weight: Any) -> float:
+    """Return R², or D² of counts, which is 0 where all are the same: nothing is to be explained."""
+    if loss == "squared":
+        return float(r2_score(y, prediction, sample_weight=sample_weight))
     counts = np.asarray(y, float)
     if sample_weight is not None:
         counts = counts[np.asarray(sample_weight) > 0]
