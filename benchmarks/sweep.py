@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from pyfastr import FasTRRegressor
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.solver.models import Models
+from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.problem import Problem, make_problem
 from pyfastr.solver.sweep import cyclic_sweep, simultaneous_sweep
-from pyfastr.solver.update import Penalty
 from pyfastr.sources import as_source, largest_entry
 
 Array = NDArray[Any]

@@ -53,6 +53,7 @@ def test_the_parameters_of_the_regressor():
         "threshold",
         "ridge",
         "n_terms",
+        "loss",
         "init",
         "n_init",
         "sweep",

@@ -7,6 +7,7 @@ import pytest
 
 from pyfastr.estimators.folds import Scoring
 from pyfastr.estimators.ranking import N_AVERAGED, choose, leading
+from pyfastr.solver.losses import SQUARED
 
 
 def choice(points, columns, **options):
@@ -71,13 +72,14 @@ def test_points_without_a_score_do_not_lead():
 
 def test_losses_are_the_errors_of_every_sample_where_it_was_held_out():
     y, weights = np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 2.0, 1.0, 0.0])
-    scoring = Scoring(None, None, y, SimpleNamespace(y=y, weights=weights), None, "squared", None)
+    data = SimpleNamespace(y=y, weights=weights, loss=SQUARED)
+    scoring = Scoring(None, None, y, data, None, "squared", None)
     # Two models in each of three folds; the first sample is held out twice, the third never.
     splits = [(np.array([1, 2, 3]), np.array([0])), (np.array([2]), np.array([0, 1]))]
     splits.append((np.array([0, 2]), np.array([1, 3])))
-    predictions = np.zeros((6, 4))
-    predictions[2] = [3.0, 2.0, 9.0, 9.0]
-    fits = SimpleNamespace(models=range(6), predictions=predictions)
+    predictors = np.zeros((6, 4))
+    predictors[2] = [3.0, 2.0, 9.0, 9.0]
+    fits = SimpleNamespace(models=range(6), predictors=predictors)
     # Errors 1 and (1 - 3)^2 of the first sample by the first model, 1 and 1 by the second; weights
     # are relative to their mean, 1.5.
     expected = [[2.5 / 1.5, 1.0 / 1.5], [2.0 * 2.0 / 1.5, 4.0 * 2.0 / 1.5]]

@@ -12,6 +12,7 @@ from pyfastr import FasTRClassifier, FasTRRegressor
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.folds import fit_folds
+from pyfastr.solver.losses import LOSSES
 
 RIDGES, THRESHOLDS = (1e-3, 0.1, 1.0), (0.0, 0.05, 0.3)
 N_SAMPLES = 70
@@ -28,8 +29,14 @@ def draw(shape, seed=0, n_terms=1):
     return X, y, labels, weights, Z, rng.integers(0, 9, N_SAMPLES)
 
 
-def fold_fits(estimator, X, y, weights, Z, splits, *, logistic=False):
-    data = Data.check(FasTRRegressor(), X, y, weights, Z, fit_intercept=True, logistic=logistic)
+def response_for(loss, y, labels):
+    """The response as it is, labels, or counts that follow it."""
+    counts = np.random.default_rng(0).poisson(np.exp((y - y.mean()) / y.std() + 1))
+    return {"squared": y, "logistic": labels, "poisson": counts.astype(float)}[loss]
+
+
+def fold_fits(estimator, X, y, weights, Z, splits, *, loss="squared"):
+    data = Data.check(FasTRRegressor(), X, y, weights, Z, fit_intercept=True, loss=LOSSES[loss])
     settings = estimator.set_params(ridge=min(RIDGES))._settings(X.shape)
     return fit_folds(data, splits, RIDGES, THRESHOLDS, settings, np.random.default_rng(0))
 
@@ -54,6 +61,13 @@ CASES = {
         "weighted": True,
         "refit_support": True,
     },
+    "counts": {"loss": "poisson"},
+    "counts, adjusted and refit": {
+        "loss": "poisson",
+        "adjusted": True,
+        "weighted": True,
+        "refit_support": True,
+    },
     "simultaneous": {"sweep": "simultaneous"},
 }
 
@@ -67,20 +81,17 @@ def test_a_grid_equals_single_fits_from_the_same_starts(shape, case):
     if len(shape) == 1 and options.get("n_terms", 1) > 1:
         pytest.skip("vectors have one term")
     X, y, labels, weights, Z, groups = draw(shape, n_terms=options.get("n_terms", 1))
-    logistic = options.get("loss") == "logistic"
-    kind = FasTRClassifier if logistic else FasTRRegressor
-    y, weights, Z = (
-        labels if logistic else y,
-        weights if weighted else None,
-        Z if adjusted else None,
-    )
+    loss = options.get("loss", "squared")
+    kind = FasTRClassifier if loss == "logistic" else FasTRRegressor
+    y = response_for(loss, y, labels)
+    weights, Z = weights if weighted else None, Z if adjusted else None
     cv = GroupKFold(3) if grouped else KFold(3, shuffle=True, random_state=0)
     splits = list(cv.split(X, y, groups if grouped else None))
     # Several terms under a high threshold may never settle, and triple a rounding error in each
     # sweep: more sweeps would compare that.
     n_sweeps = 8 if options.get("n_terms", 1) > 1 else 25
     options |= {"max_iter": n_sweeps, "random_state": 0, "n_init": 4}
-    fits = fold_fits(kind(**options), X, y, weights, Z, splits, logistic=logistic)
+    fits = fold_fits(kind(**options), X, y, weights, Z, splits, loss=loss)
     problem, k, n_compared = fits.data.problem, 0, 0
     for fold, (train, test) in enumerate(splits):
         for ridge in RIDGES:
@@ -100,33 +111,34 @@ def test_a_grid_equals_single_fits_from_the_same_starts(shape, case):
                         None if weights is None else weights[train],
                         None if Z is None else Z[train],
                     )
-                predict = model.decision_function if logistic else model.predict
-                expected = predict(X[test]) if Z is None else predict(X[test], Z[test])
+                expected = model._with_covariates(X[test], None if Z is None else Z[test])
                 size = np.abs(expected).max()
-                assert_allclose(fits.predictions[k - 1][test], expected, rtol=0, atol=1e-8 * size)
+                assert_allclose(fits.predictors[k - 1][test], expected, rtol=0, atol=1e-8 * size)
                 n_compared += 1
     assert k == len(fits.models)
     assert n_compared >= k / 2
 
 
-@pytest.mark.parametrize("options", [{}, {"refit_support": True}, {"loss": "logistic"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"refit_support": True}, {"loss": "logistic"}, {"loss": "poisson"}], ids=str
+)
 @pytest.mark.parametrize("shape", [(6, 5), (5, 4, 3), (12,)], ids=str)
 def test_held_out_samples_do_not_change_a_bit_of_a_fit(shape, options):
     X, y, labels, weights, Z, _ = draw(shape, seed=1)
-    logistic = options.get("loss") == "logistic"
-    kind = FasTRClassifier if logistic else FasTRRegressor
-    y = labels if logistic else y
+    loss = options.get("loss", "squared")
+    kind = FasTRClassifier if loss == "logistic" else FasTRRegressor
+    y = response_for(loss, y, labels)
     splits = [next(KFold(3, shuffle=True, random_state=0).split(X))]
     rng = np.random.default_rng(2)
     found = []
     for _ in range(2):
         model = kind(**options, max_iter=25)
-        fits = fold_fits(model, X, y, weights, Z, splits, logistic=logistic)
+        fits = fold_fits(model, X, y, weights, Z, splits, loss=loss)
         found.append(fits)
         held_out = splits[0][1]
         X, y, Z, weights = X.copy(), y.copy(), Z.copy(), weights.copy()
         X[held_out] = 50 * rng.normal(size=X[held_out].shape)
-        y[held_out] = -y[held_out]
+        y[held_out] = 50 + y[held_out] if loss == "poisson" else -y[held_out]
         Z[held_out] = 1000 * rng.normal(size=Z[held_out].shape)
         weights[held_out] = 7.0
     for before, after in zip(found[0].models.components, found[1].models.components, strict=True):

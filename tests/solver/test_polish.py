@@ -6,10 +6,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.solver.models import Models, relative_change
+from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.polish import Step, polish
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.sweep import cyclic_sweep
-from pyfastr.solver.update import Penalty
 from pyfastr.sources import ArraySource
 
 SHAPES = [(6, 5), (5, 4, 3), (3, 4, 2, 3)]
@@ -32,7 +32,7 @@ def test_without_ridge_a_sweep_changes_nothing_where_it_ends(shape, n_terms, wei
     found = polish(problem, starts, [Step(0.0)] * 200)
     after, fitted = cyclic_sweep(problem, found.models, Penalty(0.0))
     assert_allclose(relative_change(after, found.models), 0, atol=1e-6)
-    assert_allclose(problem.loss(fitted, after.task), found.rss / 100, rtol=1e-6)
+    assert_allclose(problem.losses(fitted, after.task), found.rss / 100, rtol=1e-6)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

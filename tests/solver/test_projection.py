@@ -6,10 +6,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pyfastr.solver import projection
 from pyfastr.solver.models import Models
+from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.projection import Projector, khatri_rao, project_own
 from pyfastr.solver.sweep import cyclic_sweep, simultaneous_sweep
-from pyfastr.solver.update import Penalty
 from pyfastr.sources import ArraySource
 
 SHAPES = [(6, 5), (4, 3, 5), (3, 2, 4, 3), (2, 3, 2, 3, 2)]

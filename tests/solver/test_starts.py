@@ -266,7 +266,7 @@ def test_models_of_a_sprint_that_are_wrong_are_told_by_their_residuals_of_few_sa
     right = polish(few, Models.random(8, 1, (6, 5), np.random.default_rng(0)), [Step(1e-5)] * 60)
     right = right.take(np.argsort(right.objective)[:1])
     wrong = Models.random(1, 1, (6, 5), np.random.default_rng(1))
-    rss = few.n_samples * few.loss(fitted_values(few, wrong), wrong.task)
+    rss = few.n_samples * few.losses(fitted_values(few, wrong), wrong.task)
     both = Polished.concatenate([right, Polished(wrong, rss, rss), right])
     found = _on_all_samples(problem, both, 1e-5, few.n_samples)
     exact = polish(problem, right.models, [Step(1e-5)] * 60)

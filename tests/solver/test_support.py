@@ -6,10 +6,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.solver.models import Models
+from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.support import hop, refit, thin
 from pyfastr.solver.sweep import run_sweeps
-from pyfastr.solver.update import Penalty
 from pyfastr.sources import ArraySource
 
 CASES = [((9, 8), 60), ((6, 5, 5), 60), ((4, 5, 3, 4), 60)]

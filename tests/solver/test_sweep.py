@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pyfastr.solver import sweep
 from pyfastr.solver.models import Models, unit
+from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.sweep import cyclic_sweep, run_sweeps, simultaneous_sweep
-from pyfastr.solver.update import Penalty
 from pyfastr.sources import ArraySource
 
 # Every mode but the first shorter than 6 samples; the first longer than 6, shorter than 40.
@@ -49,7 +49,7 @@ def swept(problem, models, n_sweeps=N_SWEEPS, one_sweep=cyclic_sweep, **options)
     """The models after some sweeps, in the units of X and y, and their last loss."""
     for _ in range(n_sweeps):
         models, fitted = one_sweep(problem, models, Penalty(RIDGE, THRESHOLD), **options)
-    return in_units(problem, models), problem.loss(fitted, models.task)
+    return in_units(problem, models), problem.losses(fitted, models.task)
 
 
 def naive_sweeps(naive, X, y, models, n_sweeps=N_SWEEPS):

@@ -5,29 +5,30 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from pyfastr.datasets import make_tensor_regression
+from pyfastr.solver.losses import LOGISTIC, SQUARED
 from pyfastr.solver.models import Models, relative_change
+from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.rounds import search
 from pyfastr.solver.sweep import run_sweeps
 from pyfastr.solver.tangent import foresee
-from pyfastr.solver.update import Penalty
 from pyfastr.sources import ArraySource
 
 SHAPES = [(12, 10), (8, 7, 6), (6, 5, 4, 3)]
 
 
-def solved(shape, *, n_samples=200, n_terms=1, noise=0.01, n_tasks=1, logistic=False):
+def solved(shape, *, n_samples=200, n_terms=1, noise=0.01, n_tasks=1, loss=SQUARED):
     """A problem whose tasks leave out a sample in so many, and the solution of each."""
     X, y = make_tensor_regression(n_samples, shape, n_terms=n_terms, noise=noise, random_state=0)
     left_out = np.arange(n_samples) % n_tasks
     weights = np.stack([left_out != t for t in range(n_tasks)]).astype(float)
     problem = make_problem(
         ArraySource(X),
-        np.sign(y) if logistic else y,
+        np.sign(y) if loss is LOGISTIC else y,
         x_scale=1.0,
         fit_intercept=True,
         sample_weight=weights if n_tasks > 1 else None,
-        logistic=logistic,
+        loss=loss,
     )
     rng = np.random.default_rng(0)
     found = search(problem, n_terms, kind="mixed", n_init=8, ridge=1e-5, rng=rng)
@@ -92,7 +93,7 @@ def test_starts_that_are_the_same_share_a_pass():
         ({"noise": 30.0}, Penalty(1e-5, 0.01)),
         ({"n_samples": 40}, Penalty(1e-5, 0.01)),
         ({"n_terms": 2}, Penalty(1e-5, 0.01)),
-        ({"logistic": True}, Penalty(1e-5, 0.01)),
+        ({"loss": LOGISTIC}, Penalty(1e-5, 0.01)),
     ],
     ids=["no penalty", "threshold", "ridge", "noise", "few samples", "terms", "classes"],
 )

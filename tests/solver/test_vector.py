@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.vector import elementary_ridge
 from pyfastr.sources import ArraySource
@@ -19,7 +20,7 @@ def found_coefficient(X, y, ridge, threshold, used=None, block_bytes=100, **opti
     options = {"fit_intercept": True, **options}
     source = ArraySource(X, block_bytes=block_bytes)
     problem = make_problem(source, y, x_scale=float(np.abs(X).max()), **options)
-    models = elementary_ridge(problem, ridge, threshold=threshold, used=used)
+    models = elementary_ridge(problem, Penalty(ridge, threshold), used=used)
     return models.coefficient() * problem.y_scale[0] / problem.x_scale
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.baselines.cp_factors import CPFactors
-from pyfastr.baselines.glm import Family, Penalty, fit_glm, fit_penalised
+from pyfastr.baselines.glm import Penalty, fit_glm, fit_penalised
+from pyfastr.solver.losses import Loss
 from pyfastr.solver.projection import Projector
 
 Array = NDArray[Any]
@@ -57,10 +58,10 @@ class BlockRelaxation:
     covariates : ndarray of shape (n_samples, n_covariates)
         With a column of ones for an intercept.
     y : ndarray of shape (n_samples,)
-    family : Family
+    family : Loss
     """
 
-    def __init__(self, projector: Projector, covariates: Array, y: Array, family: Family) -> None:
+    def __init__(self, projector: Projector, covariates: Array, y: Array, family: Loss) -> None:
         self._projector, self._family = projector, family
         self._covariates, self._y = covariates, y
 
@@ -133,7 +134,7 @@ class BlockRelaxation:
     def _solve_dense(self, features: Array, offset: Array, start: Array) -> Array:
         """Maximum likelihood from the present coefficients, or from none if those are worse."""
         design = np.column_stack([features, offset])
-        if self._family.is_normal:
+        if self._family.is_quadratic:
             return fit_glm(design, self._y, self._family, start)
         without = np.append(np.zeros(len(start) - 1), 1.0)
         best = min(start, without, key=lambda s: self._family.deviance(self._y, design @ s))

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.special import expit, xlogy
 from sklearn.linear_model import enet_path
+
+from pyfastr.solver.losses import LOGISTIC, POISSON, SQUARED, Loss
 
 Array = NDArray[Any]
 
@@ -20,32 +21,6 @@ MAX_INNER = 100
 MAX_HALVINGS = 30
 # scikit-learn's duality gap relative to the squares of y, and its largest number of sweeps.
 GAP_TOL, MAX_CYCLES = 1e-14, 100_000
-
-
-@dataclass(frozen=True)
-class Family:
-    """A distribution with its canonical link, so that weights are variances.
-
-    Attributes
-    ----------
-    name : str
-    mean : callable
-        Mean response of a linear predictor.
-    variance : callable
-        Variance of the response at a linear predictor, up to the dispersion.
-    deviance : callable
-        Deviance of ``(y, linear predictor)``.
-    """
-
-    name: str
-    mean: Callable[[Array], Array]
-    variance: Callable[[Array], Array]
-    deviance: Callable[[Array, Array], float]
-
-    @property
-    def is_normal(self) -> bool:
-        """Whether one weighted least squares solves it."""
-        return self.name == "normal"
 
 
 @dataclass(frozen=True)
@@ -62,36 +37,8 @@ class Penalty:
         return float(self.strength * mixed)
 
 
-def _poisson_mean(predictor: Array) -> Array:
-    # Beyond any data's range; the square of the largest mean is still finite.
-    return np.exp(np.minimum(predictor, np.log(np.finfo(predictor.dtype).max) / 2.1))
-
-
-def _poisson_deviance(y: Array, predictor: Array) -> float:
-    return float(2 * np.sum(xlogy(y, y) - y - y * predictor + _poisson_mean(predictor)))
-
-
-def _binomial_deviance(y: Array, predictor: Array) -> float:
-    return float(2 * np.sum(np.logaddexp(0, predictor) - y * predictor))
-
-
-FAMILIES = {
-    "normal": Family(
-        "normal",
-        mean=lambda predictor: predictor,
-        variance=np.ones_like,
-        deviance=lambda y, predictor: float(np.sum(np.square(y - predictor))),
-    ),
-    "binomial": Family(
-        "binomial",
-        mean=expit,
-        variance=lambda predictor: expit(predictor) * expit(-predictor),
-        deviance=_binomial_deviance,
-    ),
-    "poisson": Family(
-        "poisson", mean=_poisson_mean, variance=_poisson_mean, deviance=_poisson_deviance
-    ),
-}
+# Distributions of the response, each with its canonical link.
+FAMILIES = {"normal": SQUARED, "binomial": LOGISTIC, "poisson": POISSON}
 
 
 def least_squares(design: Array, target: Array) -> Array:
@@ -122,9 +69,9 @@ def _solve_normal_equations(design: Array, target: Array) -> Array | None:
     return solution + correction
 
 
-def fit_glm(design: Array, y: Array, family: Family, start: Array) -> Array:
+def fit_glm(design: Array, y: Array, family: Loss, start: Array) -> Array:
     """Maximum likelihood by Newton steps that never raise the deviance from that of `start`."""
-    if family.is_normal:
+    if family.is_quadratic:
         return least_squares(design, y)
 
     def newton(predictor: Array, coefficients: Array) -> Array:
@@ -136,7 +83,7 @@ def fit_glm(design: Array, y: Array, family: Family, start: Array) -> Array:
 
 
 def fit_penalised(
-    design: Array, free: Array, y: Array, family: Family, penalty: Penalty, start: Array
+    design: Array, free: Array, y: Array, family: Loss, penalty: Penalty, start: Array
 ) -> Array:
     """Minimise deviance / 2 + penalty; `free` is one more column, without penalty.
 
@@ -155,7 +102,7 @@ def fit_penalised(
     def objective(predictor: Array, coefficients: Array) -> float:
         return family.deviance(y, predictor) / 2 + penalty(coefficients[:-1])
 
-    if family.is_normal:
+    if family.is_quadratic:
         return approximate(both @ start, start)
     # Where classes are separated, what a fit without penalty left is worse than nothing.
     nothing = np.zeros_like(start)
@@ -163,9 +110,9 @@ def fit_penalised(
     return _descend(approximate, objective, both, best)
 
 
-def _root_weights(family: Family, predictor: Array) -> Array:
+def _root_weights(family: Loss, predictor: Array) -> Array:
     """Roots of the variances, kept away from zero where a response is all but sure."""
-    return np.sqrt(np.maximum(family.variance(predictor), 1e-10))
+    return np.sqrt(np.maximum(family.variance(family.mean(predictor)), 1e-10))
 
 
 def _descend(

@@ -48,6 +48,8 @@ BLIND_RIDGES = (0.01, 0.1, 0.3, 1.0, 10.0)
 # Most models of a grid stand still after a few sweeps; those that never do are scored as they are.
 # With fewer samples than free parameters hardly any does, and more sweeps are no better.
 FOLD_SWEEPS, BLIND_SWEEPS = 15, 6
+# scikit-learn's name of the score that regressors have by default; D² of counts has none.
+DEFAULT_SCORING = {"squared": "r2", "poisson": None}
 # What the best estimator's own parameters and those of its twin have in common.
 SHARED = ("init", "n_init", "sweep", "max_iter", "tol", "fit_intercept", "refit_support", "verbose")
 FITTED = (
@@ -74,6 +76,7 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
     """The choice of a model, for regression and for classification alike."""
 
     best_estimator_: Any
+    loss: str
     _estimator_type_of_twin: ClassVar[type[FasTRBase]]
 
     def _select(self, data: Data, X: Any, y: Any, groups: dict[str, Any]) -> None:
@@ -143,15 +146,15 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
     ) -> Settings:
         """Return what is asked of the solver in folds, for the least ridge of a grid."""
         blind = _is_blind(data, _n_train(splits), n_terms)
-        # A sweep of the logistic loss gets less far, as its weights follow one sweep behind.
-        n_sweeps = BLIND_SWEEPS if blind and not data.logistic else FOLD_SWEEPS
+        # A sweep of another loss gets less far, as its weights follow one sweep behind.
+        n_sweeps = BLIND_SWEEPS if blind and data.loss.is_quadratic else FOLD_SWEEPS
         twin = self._twin(0.0, ridge, n_terms, max_iter=min(self.max_iter, n_sweeps))
         settings: Settings = twin._settings(data.source.shape)
         return settings
 
     def _twin(self, threshold: float, ridge: float, n_terms: int, **changes: Any) -> Any:
         """Return an estimator with these parameters and the user's others."""
-        names = [*SHARED, *(n for n in ("loss", "class_weight") if hasattr(self, n))]
+        names = [*SHARED, "loss", *(n for n in ("class_weight",) if hasattr(self, n))]
         shared = {name: getattr(self, name) for name in names} | changes
         twin = self._estimator_type_of_twin(
             threshold=threshold,
@@ -200,7 +203,7 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
         all_scores = np.concatenate(scores, axis=1)
         usable = usable_scores(all_scores)
         losses = None
-        if scoring.is_r2 and len(usable) == len(splits):
+        if scoring.is_of_samples and len(usable) == len(splits):
             losses = np.concatenate([scoring.losses(own, splits) for own in fits], axis=1)
         indices = self._ranked(points, usable, losses)
         best, each = indices[0], len(ridges) * len(thresholds)
@@ -250,7 +253,7 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
 
     def _scoring(self, data: Data, X: Any, y: Any) -> Scoring:
         """Return how models are scored."""
-        default = "roc_auc" if self._is_classifier() else "r2"
+        default = "roc_auc" if self._is_classifier() else DEFAULT_SCORING[self.loss]
         scorer, twin = None, self._twin(0.0, 1.0, 1)
         if self.scoring is not None and self.scoring != default:
             scorer = check_scoring(twin, scoring=self.scoring)
@@ -260,8 +263,7 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
                     "be given the covariates that predictions need; expected the name of a score, "
                     "or one made by sklearn.metrics.make_scorer."
                 )
-        classes, loss = getattr(self, "classes_", None), getattr(self, "loss", "squared")
-        return Scoring(scorer, X, y, data, classes, loss, twin)
+        return Scoring(scorer, X, y, data, getattr(self, "classes_", None), self.loss, twin)
 
     def _is_classifier(self) -> bool:
         return issubclass(self._estimator_type_of_twin, FasTRClassifier)

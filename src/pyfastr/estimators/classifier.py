@@ -18,10 +18,11 @@ from sklearn.utils.validation import (
 )
 
 from pyfastr.estimators.data import Data
-from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase
+from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, check_loss
 from pyfastr.estimators.sklearn_private import StrOptions, check_sample_weight
 from pyfastr.estimators.validation import check_tensor
 from pyfastr.estimators.watching import fit_method
+from pyfastr.solver.losses import LOSSES
 from pyfastr.solver.models import Models
 from pyfastr.solver.solve import Fit
 
@@ -246,7 +247,7 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
             weights,
             covariates,
             fit_intercept=self.fit_intercept,
-            logistic=self.loss == "logistic",
+            loss=LOSSES[self.loss],
         )
         self._fit_data(data)
         return self
@@ -254,7 +255,7 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
     def _fit_data(self, data: Data, known: Models | None = None) -> Fit:
         """Solve, and calibrate the decisions on the training samples."""
         solution = super()._fit_data(data, known)
-        decision = data.predictions(solution.models, solution.fitted)[0]
+        decision = data.predictors(solution.models, solution.fitted)[0]
         self.calibration_ = calibrate(self.loss, decision, data.y, data.weights)
         return solution
 
@@ -272,15 +273,6 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
         ndarray of shape (n_samples,)
         """
         return self._with_covariates(X, covariates)
-
-
-def check_loss(estimator: Any) -> None:
-    """Refuse the one pair of options that has no meaning."""
-    if estimator.loss == "logistic" and estimator.refit_support == "evidence":
-        raise ValueError(
-            "refit_support is 'evidence' and loss is 'logistic', but the evidence is that of the "
-            "squared loss; expected refit_support=True or False, or loss='squared'."
-        )
 
 
 def calibrate(loss: str, decision: Array, labels: Array, weights: Array | None) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pyfastr.estimators.labels import record_covariates
 from pyfastr.estimators.sklearn_private import check_sample_weight
 from pyfastr.estimators.validation import check_covariates
-from pyfastr.solver.logistic import profiled_offset
+from pyfastr.solver.losses import SQUARED, Loss
 from pyfastr.solver.models import Models
 from pyfastr.solver.problem import Problem, make_problem
 from pyfastr.sources import Source, as_source, largest_entry
@@ -32,8 +32,7 @@ class Data:
     weights : ndarray of shape (n_samples,) or (T, n_samples), or None
     covariates : ndarray of shape (n_samples, n_covariates) or None
     fit_intercept : bool
-    logistic : bool
-        Whether y are labels -1 and 1 whose logistic loss is lowered.
+    loss : Loss
     """
 
     source: Source
@@ -42,7 +41,7 @@ class Data:
     weights: Array | None
     covariates: Array | None
     fit_intercept: bool
-    logistic: bool = False
+    loss: Loss = SQUARED
 
     @classmethod
     def check(
@@ -54,7 +53,7 @@ class Data:
         covariates: Any,
         *,
         fit_intercept: bool,
-        logistic: bool = False,
+        loss: Loss = SQUARED,
     ) -> "Data":
         """Check weights and covariates of samples and responses that are checked already.
 
@@ -66,9 +65,9 @@ class Data:
             _check_enough_weight(weights)
         source = as_source(X)
         Z = check_covariates(covariates, len(y))
-        data = cls(
-            source, largest_entry(source), y.astype(float), weights, Z, fit_intercept, logistic
-        )
+        if flaw := loss.flaw_of(y, weights):
+            raise ValueError(flaw)
+        data = cls(source, largest_entry(source), y.astype(float), weights, Z, fit_intercept, loss)
         record_covariates(estimator, covariates)
         estimator.n_samples_in_, estimator.fingerprint_ = len(y), data.fingerprint()
         return data
@@ -107,7 +106,7 @@ class Data:
             fit_intercept=self.fit_intercept,
             sample_weight=self.weights,
             covariates=self.covariates,
-            logistic=self.logistic,
+            loss=self.loss,
         )
 
     @cached_property
@@ -135,8 +134,8 @@ class Data:
             found[own] = _least_squares(columns * g, left[own].T * g).T
         return found
 
-    def predictions(self, models: Models, fitted: Array) -> Array:
-        """Fitted values ``(K, N)`` in the units of y, with intercept and covariates."""
+    def predictors(self, models: Models, fitted: Array) -> Array:
+        """Linear predictors ``(K, N)``: fitted values with intercept and covariates."""
         scale = self.problem.y_scale[models.task][:, None]
         nuisance = self.nuisance_coefficients(models, fitted) @ self.nuisance_columns.T
         return fitted * scale + nuisance
@@ -144,11 +143,10 @@ class Data:
     def _left(self, fitted: Array, task: Array) -> Array:
         """Return what intercept and covariates are to explain, ``(K, N)``, in the units of y."""
         problem = self.problem
-        if problem.labels is None:
-            y = np.atleast_2d(self.y)
-            return (y if len(y) == 1 else y[task]) - fitted * problem.y_scale[task][:, None]
-        C, g = problem.of(problem.nuisance, task), problem.weights_of(task, None)
-        return profiled_offset(problem.of(problem.labels, task), fitted, C, g)
+        if not self.loss.is_quadratic:
+            return problem.observed(task).offset(fitted)
+        y = np.atleast_2d(self.y)
+        return (y if len(y) == 1 else y[task]) - fitted * problem.y_scale[task][:, None]
 
 
 def _check_enough_weight(weights: Array) -> None:

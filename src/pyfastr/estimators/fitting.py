@@ -173,12 +173,8 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, LinearTensorMixin, BaseEstima
         """Keep what a person needs to judge convergence."""
         history = solution.history
         loss = np.array([row[0] for row in history.loss])
-        if problem.labels is None:
-            # The square of a huge y is infinite, and nothing else suffers from it.
-            with np.errstate(over="ignore"):
-                loss = np.square(np.sqrt(loss) * problem.y_scale[0])
         self.history_ = {
-            "loss": loss,
+            "loss": problem.loss.in_units_of_y(loss, float(problem.y_scale[0])),
             "change": np.array([row[0] for row in history.change]),
         }
         self.n_iter_ = len(history.loss)
@@ -197,6 +193,16 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, LinearTensorMixin, BaseEstima
                 f" of its size in sweep {self.n_iter_}. Raise `max_iter` or `tol`, or raise "
                 "`ridge`.",
                 ConvergenceWarning,
+            )
+
+
+def check_loss(estimator: Any) -> None:
+    """Refuse the evidence of a loss that has none."""
+    for name, other in (("refit_support", "True or False"), ("criterion", "'cv'")):
+        if getattr(estimator, name, None) == "evidence" and estimator.loss != "squared":
+            raise ValueError(
+                f"{name} is 'evidence' and loss is {estimator.loss!r}, but the evidence is that of "
+                f"the squared loss; expected {name}={other}, or loss='squared'."
             )
 
 

@@ -17,6 +17,7 @@ from pyfastr.estimators.fitting import FasTRBase
 from pyfastr.estimators.sklearn_private import BaseScorer, safe_indexing
 from pyfastr.estimators.validation import share_input
 from pyfastr.estimators.warning import warn
+from pyfastr.solver.losses import POISSON
 from pyfastr.solver.models import Models
 from pyfastr.solver.solve import GRID_BUDGET, GridFits, Settings, solve_grid
 
@@ -32,8 +33,8 @@ class FoldFits:
     ----------
     models : Models
         In the order of folds, ridges and thresholds; `task` is the fold.
-    predictions : ndarray of shape (K, n_samples)
-        In the units of y, or decision values; those of a fold's own training samples too.
+    predictors : ndarray of shape (K, n_samples)
+        Linear ones, with intercept and covariates; those of a fold's own training samples too.
     nuisance : ndarray of shape (K, q)
         Coefficients of intercept and covariates.
     starts : Models
@@ -43,7 +44,7 @@ class FoldFits:
     """
 
     models: Models
-    predictions: Array
+    predictors: Array
     nuisance: Array
     starts: Models
     data: Data
@@ -53,7 +54,7 @@ class FoldFits:
         return replace(
             self,
             models=self.models.take(which),
-            predictions=self.predictions[which],
+            predictors=self.predictors[which],
             nuisance=self.nuisance[which],
             starts=self.starts.take(which),
         )
@@ -83,10 +84,10 @@ def held_out(points: Sequence[FoldFits], splits: Sequence[Split], targets: Array
     """Return the held-out predictions of a point of the grid, or the mean of several points'."""
     tests = [test for _, test in splits]
     samples = np.concatenate(tests)
-    means = np.mean([fits.predictions for fits in points], axis=0)
-    predictions = [own[test] for own, test in zip(means, tests, strict=True)]
+    means = np.mean([fits.predictors for fits in points], axis=0)
+    predictors = np.concatenate([own[test] for own, test in zip(means, tests, strict=True)])
     folds = np.repeat(np.arange(len(tests)), [len(test) for test in tests])
-    return HeldOut(samples, folds, targets[samples], np.concatenate(predictions))
+    return HeldOut(samples, folds, targets[samples], points[0].data.loss.predict(predictors))
 
 
 def mean_of(points: Sequence[FoldFits]) -> FoldFits:
@@ -108,7 +109,7 @@ def mean_of(points: Sequence[FoldFits]) -> FoldFits:
     return replace(
         first,
         models=mean,
-        predictions=np.mean([fits.predictions for fits in points], axis=(0, 1))[None],
+        predictors=np.mean([fits.predictors for fits in points], axis=(0, 1))[None],
         nuisance=np.mean([fits.nuisance for fits in points], axis=(0, 1))[None],
         starts=mean,
     )
@@ -151,8 +152,8 @@ def fit_tasks(
     fits: GridFits = solve_grid(tasks.problem, ridges, thresholds, settings, rng, budget=budget)
     nuisance = tasks.nuisance_coefficients(fits.models, fits.fitted)
     scale = tasks.problem.y_scale[fits.models.task][:, None]
-    predictions = fits.fitted * scale + nuisance @ tasks.nuisance_columns.T
-    return FoldFits(fits.models, predictions, nuisance, fits.starts, tasks)
+    predictors = fits.fitted * scale + nuisance @ tasks.nuisance_columns.T
+    return FoldFits(fits.models, predictors, nuisance, fits.starts, tasks)
 
 
 class KnownRegressor(RegressorMixin, BaseEstimator):
@@ -214,7 +215,7 @@ class Scoring:
     Attributes
     ----------
     scorer : callable or None
-        One of scikit-learn; None is R², or the area under the ROC curve, of all models at once.
+        One of scikit-learn; None is R², D², or the area under the ROC curve, of all models at once.
     X, y : array-like
         As the user gave them; a scorer of the user's own may look at X.
     data : Data
@@ -247,23 +248,24 @@ class Scoring:
         return self.data.y if self.classes is None else (self.data.y > 0).astype(int)
 
     @property
-    def is_r2(self) -> bool:
-        """Whether the score is that of regressors, R²."""
+    def is_of_samples(self) -> bool:
+        """Whether the score is R² or D², a sum over samples."""
         return self.scorer is None and self.classes is None
 
     def losses(self, fits: FoldFits, splits: Sequence[Split]) -> Array:
-        """Return the squared errors ``(S, K / F)`` of all samples that are held out.
+        """Return squared errors or deviances ``(S, K / F)`` of all samples that are held out.
 
-        R² of a small fold is relative to a variance of its own, which few samples tell badly; the
-        samples of all folds say more. One that several folds hold out has the mean of its errors.
+        The score of a small fold is relative to a variance of its own, which few samples tell
+        badly; the samples of all folds say more. One that several folds hold out has the mean of
+        its errors.
         """
         y = self.data.y
         weights = np.ones(len(y)) if self.data.weights is None else self.data.weights
         each = len(fits.models) // len(splits)
         total, count = np.zeros((len(y), each)), np.zeros(len(y))
         for fold, (_, test) in enumerate(splits):
-            predictions = fits.predictions[fold * each : (fold + 1) * each]
-            total[test] += np.square(y[test] - predictions[:, test]).T
+            predictors = fits.predictors[fold * each : (fold + 1) * each]
+            total[test] += 2 * self.data.loss.losses(y[test], predictors[:, test]).T
             count[test] += 1
         held = (count > 0) & (weights > 0)
         return total[held] * (weights[held] / weights[held].mean() / count[held])[:, None]
@@ -271,9 +273,9 @@ class Scoring:
     def _fold(self, fits: FoldFits, part: slice, train: Array, test: Array) -> Array:
         """Scores of one fold."""
         if self.scorer is None:
-            score = r2_scores if self.classes is None else auc_scores
+            score = SCORES[self.loss] if self.classes is None else auc_scores
             weights = None if self.data.weights is None else self.data.weights[test]
-            return score(self.data.y[test], fits.predictions[part][:, test], weights)
+            return score(self.data.y[test], fits.predictors[part][:, test], weights)
         numbers = range(part.start, part.stop)
         return np.array([self._one(fits, k, train, test) for k in numbers])
 
@@ -284,17 +286,17 @@ class Scoring:
         if not isinstance(self.scorer, BaseScorer):
             fitted = self.fitted(fits, which, train)
             return float(self.scorer(fitted, safe_indexing(self.X, test), y))
-        known = self._known(fits.predictions[which], train)
+        known = self._known(fits.predictors[which], train)
         return float(self.scorer(known, test[:, None], y, **self._weight_option(test)))
 
-    def _known(self, prediction: Array, train: Array) -> BaseEstimator:
+    def _known(self, predictor: Array, train: Array) -> BaseEstimator:
         if self.classes is None:
-            return KnownRegressor(prediction)
+            return KnownRegressor(self.data.loss.predict(predictor))
         weights = None if self.data.weights is None else self.data.weights[train]
         return KnownClassifier(
-            prediction,
+            predictor,
             self.classes,
-            lambda: calibrate(self.loss, prediction[train], self.data.y[train], weights),
+            lambda: calibrate(self.loss, predictor[train], self.data.y[train], weights),
         )
 
     def fitted(self, fits: FoldFits, which: int, train: Array) -> FasTRBase:
@@ -304,7 +306,7 @@ class Scoring:
         twin._set_factors(fits.data, fits.models.take(slice(which, which + 1)))
         twin._set_nuisance(fits.data, fits.nuisance[which])
         if self.classes is not None:
-            known: Any = self._known(fits.predictions[which], train)
+            known: Any = self._known(fits.predictors[which], train)
             twin.calibration_ = known.calibration()
         return twin
 
@@ -332,6 +334,24 @@ def r2_scores(y: Array, predictions: Array, weights: Array | None) -> Array:
     return 1 - unexplained / total
 
 
+def d2_scores(counts: Array, predictors: Array, weights: Array | None) -> Array:
+    """D² of every row of logarithms of means, as `sklearn.metrics.d2_tweedie_score` has it.
+
+    Where that is not defined, for counts that are all the same, there is nothing to explain: 0.
+    """
+    if len(counts) < 2:
+        warn("D² is not defined for folds of one held-out sample; pass another `scoring`.")
+        return np.full(len(predictors), np.nan)
+    g = np.ones(len(counts)) if weights is None else weights
+    if not g.any():
+        return np.full(len(predictors), np.nan)
+    if np.ptp(counts[g > 0]) == 0:
+        return np.zeros(len(predictors))
+    unexplained = POISSON.losses(counts, predictors) @ g
+    mean = np.full(len(counts), np.log(np.average(counts, weights=g)))
+    return 1 - unexplained / (POISSON.losses(counts, mean) @ g)
+
+
 def auc_scores(labels: Array, decisions: Array, weights: Array | None) -> Array:
     """Area under the ROC curve of every row, as `sklearn.metrics.roc_auc_score` has it."""
     g = np.ones(len(labels)) if weights is None else weights
@@ -345,6 +365,10 @@ def auc_scores(labels: Array, decisions: Array, weights: Array | None) -> Array:
         return np.full(len(decisions), np.nan)
     won = [positive @ _share_below(row, negative) for row in decisions]
     return np.array(won) / (positive.sum() * negative.sum())
+
+
+# What regressors are scored by, for each loss.
+SCORES = {"squared": r2_scores, "poisson": d2_scores}
 
 
 def _share_below(values: Array, weights: Array) -> Array:

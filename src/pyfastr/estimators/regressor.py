@@ -1,4 +1,4 @@
-"""FasTR for a real-valued response."""
+"""FasTR for real numbers and for counts."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
@@ -6,17 +6,65 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
+from sklearn.metrics import d2_tweedie_score, r2_score
 
 from pyfastr.estimators.data import Data
-from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase
+from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, check_loss
+from pyfastr.estimators.sklearn_private import StrOptions
 from pyfastr.estimators.validation import check_tensor_and_response
 from pyfastr.estimators.watching import fit_method
+from pyfastr.solver.losses import LOSSES
 
 Array = NDArray[Any]
 
+REGRESSOR_CONSTRAINTS: dict[str, list[Any]] = {
+    **CONSTRAINTS,
+    "loss": [StrOptions({"squared", "poisson"})],
+}
 
-class FasTRRegressor(RegressorMixin, FasTRBase):
+
+class NumberMixin(RegressorMixin):
+    """Scores of predicted numbers, and what they may be."""
+
+    loss: str
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> float:
+        """Return R² of the prediction, or D² of counts: the share of the deviance it explains.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, p1, ..., pM)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+        covariates : array-like of shape (n_samples, n_covariates), optional
+
+        Returns
+        -------
+        float
+        """
+        predict: Any = self.predict
+        prediction = predict(X) if covariates is None else predict(X, covariates)
+        return score_numbers(self.loss, y, prediction, sample_weight)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.loss == "poisson"
+        return tags
+
+
+def score_numbers(loss: str, y: Any, prediction: Array, sample_weight: Any) -> float:
+    """Return R², or D² of counts, which is 0 where all are the same: nothing is to be explained."""
+    if loss == "squared":
+        return float(r2_score(y, prediction, sample_weight=sample_weight))
+    counts = np.asarray(y, float)
+    if sample_weight is not None:
+        counts = counts[np.asarray(sample_weight) > 0]
+    if len(counts) > 1 and np.ptp(counts) == 0:
+        return 0.0
+    return float(d2_tweedie_score(y, prediction, sample_weight=sample_weight, power=1))
+
+
+class FasTRRegressor(NumberMixin, FasTRBase):
     r"""Sparse unit-rank tensor regression.
 
     The samples are arrays, the coefficient is a sum of `n_terms` outer products of vectors:
@@ -45,6 +93,11 @@ class FasTRRegressor(RegressorMixin, FasTRBase):
         more; try 0.01 to 10.
     n_terms : int, default=1
         Number of unit-rank terms. Samples that are vectors have one.
+    loss : {"squared", "poisson"}, default="squared"
+        "poisson" is for counts: :math:`\log E[y_i] = \langle W, X_i\rangle + b`, fitted by the
+        same updates with weights and a response that are renewed in each (IRLS), from a solution
+        for the logarithms. `predict` returns mean counts and `score` D², the share of the deviance
+        that is explained.
     init : {"mixed", "spectral", "random"} or sequence of M arrays, default="mixed"
         Starts: half random and half spectral, or only one kind. Arrays of shape ``(p_m,)`` or
         ``(p_m, n_terms)`` are the one start, whose outer product is the first W (only their
@@ -67,10 +120,10 @@ class FasTRRegressor(RegressorMixin, FasTRBase):
         True refits the non-zero entries without threshold, which takes its shrinkage away, and
         with less of a `ridge`: it shrinks by the square of their share of the free parameters, two
         of which do not count if there are as many samples as entries of any mode, as shrinking so
-        few does not pay.
+        few does not pay. For counts it shrinks by the share itself.
         "evidence" also chooses which entries those are, without a threshold, by
         the lowest :math:`(N - \mathrm{dof})\log\mathrm{RSS}`: for sparse coefficients and few
-        samples.
+        samples, and for the squared loss only.
     random_state : int, RandomState or None, default=None
         Seed of the starts; an int gives the same result each time.
     verbose : int, default=0
@@ -94,9 +147,9 @@ class FasTRRegressor(RegressorMixin, FasTRBase):
     converged_ : bool
         Whether they ended by `tol`.
     history_ : dict of ndarrays of shape (n_iter\_,)
-        For each sweep "loss", the (weighted) mean squared residual on the training data, and
-        "change", the relative change of W. Simultaneous sweeps give the loss before all but the
-        last mode are replaced.
+        For each sweep "loss", the (weighted) mean squared residual on the training data, or for
+        counts the mean Poisson deviance, and "change", the relative change of W. Simultaneous
+        sweeps give the loss before all but the last mode are replaced.
     starts_ : Starts
         `n_starts` that ran, `n_polished` that survived the race, `n_hits` of those that reached
         this solution, `gap` (squared residuals of the next best solution over those of this one),
@@ -113,6 +166,11 @@ class FasTRRegressor(RegressorMixin, FasTRBase):
     constant to y, or an array to all samples, moves only the intercept; permuting the modes
     permutes the factors. (The mode updated last sets the scale, so with a large ridge or threshold
     the order of the modes changes `scales_` by a percent or so.)
+
+    For counts, multiplying y by c adds log c to the intercept and changes nothing else. With P
+    centred in the weights :math:`\mu_i`, the fitted means, :math:`\varepsilon =` `ridge`
+    :math:`\cdot\,\mathrm{trace}(P^T \mathrm{diag}(\mu) P) / p_m`. Of vectors it is scikit-learn's
+    `PoissonRegressor` with an `alpha` of :math:`\varepsilon / N`.
 
     The evidence counts samples: a weight of 2 is then not quite the same as a repeated sample.
 
@@ -132,7 +190,7 @@ class FasTRRegressor(RegressorMixin, FasTRBase):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = REGRESSOR_CONSTRAINTS
 
     def __init__(
         self,
@@ -140,6 +198,7 @@ class FasTRRegressor(RegressorMixin, FasTRBase):
         ridge: float = 1e-5,
         *,
         n_terms: int = 1,
+        loss: Literal["squared", "poisson"] = "squared",
         init: Literal["mixed", "spectral", "random"] | Sequence[Array] = "mixed",
         n_init: int | Literal["auto"] = "auto",
         sweep: Literal["cyclic", "simultaneous"] = "cyclic",
@@ -153,6 +212,7 @@ class FasTRRegressor(RegressorMixin, FasTRBase):
         self.threshold = threshold
         self.ridge = ridge
         self.n_terms = n_terms
+        self.loss = loss
         self.init = init
         self.n_init = n_init
         self.sweep = sweep
@@ -174,6 +234,7 @@ class FasTRRegressor(RegressorMixin, FasTRBase):
         X : array-like of shape (n_samples, p1, ..., pM)
             M >= 1. Never copied or written to.
         y : array-like of shape (n_samples,)
+            Numbers of 0 or more if the loss is "poisson".
         sample_weight : array-like of shape (n_samples,), optional
             Whole-number weights equal repeated samples.
         covariates : array-like of shape (n_samples, n_covariates), optional
@@ -184,10 +245,18 @@ class FasTRRegressor(RegressorMixin, FasTRBase):
         FasTRRegressor
             The fitted estimator itself.
         """
+        check_loss(self)
         X, y = check_tensor_and_response(self, X, y)
-        self._fit_data(
-            Data.check(self, X, y, sample_weight, covariates, fit_intercept=self.fit_intercept)
+        data = Data.check(
+            self,
+            X,
+            y,
+            sample_weight,
+            covariates,
+            fit_intercept=self.fit_intercept,
+            loss=LOSSES[self.loss],
         )
+        self._fit_data(data)
         return self
 
     def predict(self, X: Any, covariates: Any = None) -> Array:
@@ -202,22 +271,6 @@ class FasTRRegressor(RegressorMixin, FasTRBase):
         Returns
         -------
         ndarray of shape (n_samples,)
+            Mean counts if the loss is "poisson".
         """
-        return self._with_covariates(X, covariates)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> float:
-        """Return R² of the prediction.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, p1, ..., pM)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-        covariates : array-like of shape (n_samples, n_covariates), optional
-
-        Returns
-        -------
-        float
-        """
-        prediction = self.predict(X) if covariates is None else self.predict(X, covariates)
-        return float(r2_score(y, prediction, sample_weight=sample_weight))
+        return LOSSES[self.loss].predict(self._with_covariates(X, covariates))

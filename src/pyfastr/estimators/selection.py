@@ -5,7 +5,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.estimators.choice import CV_CONSTRAINTS, FasTRSelection
@@ -14,19 +13,19 @@ from pyfastr.estimators.classifier import (
     BinaryMixin,
     FasTRClassifier,
     calibrate,
-    check_loss,
 )
 from pyfastr.estimators.data import Data
-from pyfastr.estimators.fitting import FasTRBase
+from pyfastr.estimators.fitting import FasTRBase, check_loss
 from pyfastr.estimators.folds import Split
-from pyfastr.estimators.regressor import FasTRRegressor
+from pyfastr.estimators.regressor import REGRESSOR_CONSTRAINTS, FasTRRegressor, NumberMixin
 from pyfastr.estimators.validation import check_tensor_and_response
 from pyfastr.estimators.watching import fit_method
+from pyfastr.solver.losses import LOSSES
 
 Array = NDArray[Any]
 
 
-class FasTRRegressorCV(RegressorMixin, FasTRSelection):
+class FasTRRegressorCV(NumberMixin, FasTRSelection):
     """Sparse unit-rank tensor regression that chooses threshold, ridge and number of terms.
 
     Every fold, ridge and threshold is a model of one batch that shares each pass over X. Every
@@ -41,20 +40,24 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
         0.01 where folds train on no more samples than there are free parameters.
     n_terms : int or sequence of int, default=(1,)
         Numbers of unit-rank terms.
+    loss : {"squared", "poisson"}, default="squared"
+        As in :class:`FasTRRegressor`.
     cv : int, splitter or iterable, default=5
         An integer makes so many shuffled folds (`GroupKFold` if groups are given), drawn by
         `random_state`: rows are often sorted.
     scoring : str, callable or None, default=None
-        Any of scikit-learn; None is R². Sample weights count in the score too, if it can.
+        Any of scikit-learn; None is R², or D² of counts. Sample weights count in the score too, if
+        it can.
     criterion : {"cv", "evidence"}, default="cv"
         "evidence" holds no data out, for samples too few to split and little noise: it fits with
         ``refit_support="evidence"``, and chooses support and number of terms by the lowest
-        ``(N - dof) log RSS``. It needs neither `thresholds`, nor any but the least of `ridges`.
+        ``(N - dof) log RSS``. It needs neither `thresholds`, nor any but the least of `ridges`, and
+        is of the squared loss only.
     one_standard_error : bool, default=False
         By default the choice is the number of terms whose five best points have the least mean
-        squared error of all held-out samples, the ridge of the best of them, and the highest
-        threshold that falls short of it by less than the standard error of the difference sample by
-        sample. Other scores than R² are compared fold by fold, and count half the standard error.
+        squared error (or deviance) of all held-out samples, the ridge of the best of them, and the
+        highest threshold that falls short of it by less than the standard error of the difference
+        sample by sample. Other scores are compared fold by fold, and count half the standard error.
         True chooses the simplest model (fewest terms, then largest threshold, then largest ridge)
         whose score is within one standard error of the best.
     refit : bool, default=True
@@ -105,7 +108,10 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
     """
 
     _estimator_type_of_twin: ClassVar[type[FasTRBase]] = FasTRRegressor
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CV_CONSTRAINTS
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **CV_CONSTRAINTS,
+        "loss": REGRESSOR_CONSTRAINTS["loss"],
+    }
 
     def __init__(
         self,
@@ -113,6 +119,7 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
         ridges: Sequence[float] | Literal["auto"] = "auto",
         n_terms: int | Sequence[int] = (1,),
         *,
+        loss: Literal["squared", "poisson"] = "squared",
         cv: Any = 5,
         scoring: Any = None,
         criterion: Literal["cv", "evidence"] = "cv",
@@ -131,6 +138,7 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
         self.thresholds = thresholds
         self.ridges = ridges
         self.n_terms = n_terms
+        self.loss = loss
         self.cv = cv
         self.scoring = scoring
         self.criterion = criterion
@@ -157,6 +165,7 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
         X : array-like of shape (n_samples, p1, ..., pM)
             M >= 1. Never copied or written to.
         y : array-like of shape (n_samples,)
+            Numbers of 0 or more if the loss is "poisson".
         sample_weight : array-like of shape (n_samples,), optional
             Counts in fits and scores.
         covariates : array-like of shape (n_samples, n_covariates), optional
@@ -170,9 +179,16 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
         FasTRRegressorCV
             The fitted estimator itself.
         """
+        check_loss(self)
         tensor, response = check_tensor_and_response(self, X, y)
         data = Data.check(
-            self, tensor, response, sample_weight, covariates, fit_intercept=self.fit_intercept
+            self,
+            tensor,
+            response,
+            sample_weight,
+            covariates,
+            fit_intercept=self.fit_intercept,
+            loss=LOSSES[self.loss],
         )
         self._select(data, X, response, self._routed(params))
         return self
@@ -188,26 +204,22 @@ class FasTRRegressorCV(RegressorMixin, FasTRSelection):
         Returns
         -------
         ndarray of shape (n_samples,)
+            Mean counts if the loss is "poisson".
         """
         check_is_fitted(self)
         return self.best_estimator_.predict(X, covariates)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> float:
-        """Return R² of the prediction.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, p1, ..., pM)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-        covariates : array-like of shape (n_samples, n_covariates), optional
-
-        Returns
-        -------
-        float
-        """
-        check_is_fitted(self)
-        return self.best_estimator_.score(X, y, sample_weight, covariates)
+    def _splits(self, data: Data, y: Any, groups: dict[str, Any]) -> list[Split]:
+        """Return the folds; of counts each must have one to train on."""
+        splits = super()._splits(data, y, groups)
+        counted = data.y if data.weights is None else data.y * data.weights
+        for fold, (train, _) in enumerate(splits):
+            if self.loss == "poisson" and not counted[train].any():
+                raise ValueError(
+                    f"cv leaves fold {fold} only training samples whose count is 0; expected a "
+                    "positive count in every fold. Use fewer or other folds."
+                )
+        return splits
 
 
 class FasTRClassifierCV(BinaryMixin, FasTRSelection):
@@ -330,7 +342,6 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         """
         check_loss(self)
         tensor, labels, weights = self._checked(X, y, sample_weight)
-        logistic = self.loss == "logistic"
         data = Data.check(
             self,
             tensor,
@@ -338,7 +349,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
             weights,
             covariates,
             fit_intercept=self.fit_intercept,
-            logistic=logistic,
+            loss=LOSSES[self.loss],
         )
         self._select(data, X, np.asarray(y).reshape(-1), self._routed(params))
         self._calibrate_on_held_out(data)

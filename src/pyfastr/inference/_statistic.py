@@ -223,13 +223,12 @@ def _as_selection(estimator: Any, data: Data) -> Any:
     if isinstance(estimator, FasTRSelection):
         return estimator
     classify = isinstance(estimator, FasTRClassifier)
-    names = (*SHARED, "loss") if classify else SHARED
     settings = estimator._settings(data.source.shape)
     selection = (FasTRClassifierCV if classify else FasTRRegressorCV)(
         [settings.threshold],
         [settings.ridge],
         settings.n_terms,
-        **{name: getattr(estimator, name) for name in names},
+        **{name: getattr(estimator, name) for name in (*SHARED, "loss")},
     )
     share_input(estimator, selection)
     return selection

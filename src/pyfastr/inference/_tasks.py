@@ -16,6 +16,7 @@ from pyfastr.estimators.folds import fit_tasks
 from pyfastr.estimators.validation import check_tensor_and_response
 from pyfastr.inference._progress import Progress
 from pyfastr.inference._scaling import Scaling
+from pyfastr.solver.losses import LOSSES
 from pyfastr.solver.models import Models
 from pyfastr.solver.progress import unwatched
 from pyfastr.solver.solve import Settings
@@ -72,7 +73,7 @@ def checked_data(
         weights,
         covariates,
         fit_intercept=estimator.fit_intercept,
-        logistic=getattr(estimator, "loss", "squared") == "logistic",
+        loss=LOSSES[estimator.loss],
     )
 
 

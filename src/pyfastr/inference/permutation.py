@@ -117,8 +117,8 @@ def permutation_test(
         Folds that depend on y are drawn anew for each permutation, others stay. None takes the
         estimator's own `cv`, or 5.
     scoring : str, callable or None, default=None
-        Any of scikit-learn; None takes the estimator's own, or else R² or the area under the ROC
-        curve.
+        Any of scikit-learn; None takes the estimator's own, or else R², D² of counts, or the area
+        under the ROC curve.
     groups : array-like of shape (n_samples,), optional
         Responses are permuted within groups only. Also passed to the splitter.
     sample_weight : array-like of shape (n_samples,), optional

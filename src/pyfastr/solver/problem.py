@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.solver.logistic import log_loss, profiled_offset
+from pyfastr.solver.losses import SQUARED, Loss, Observed
 from pyfastr.solver.parallel import scratch, unlocking_columns
 from pyfastr.solver.projection import Projector
 from pyfastr.sources import RoundedSource, Source, ThinnedSource
@@ -50,9 +50,11 @@ class Problem:
     x_scale : float
         1, or a power of two for X that is tiny or huge: dividing by it rounds nothing.
     y_scale : ndarray of shape (T,)
-    labels : ndarray of shape (T, n_samples) or None
-        Of -1 and 1 where sweeps lower the logistic loss; the response is then the labels without
-        nuisance, from which the search for starts works by least squares.
+        What a fitted value of one adds to the linear predictor.
+    target : ndarray of shape (T, n_samples)
+        y on the scale of its mean, where that is not the linear predictor.
+    loss : Loss
+        What sweeps lower. The search for starts works by least squares on the response.
     """
 
     projector: Projector
@@ -61,7 +63,8 @@ class Problem:
     weights: Array | None
     x_scale: float
     y_scale: Array
-    labels: Array | None = None
+    target: Array
+    loss: Loss = SQUARED
 
     @property
     def n_tasks(self) -> int:
@@ -108,7 +111,7 @@ class Problem:
             nuisance=self.nuisance[part],
             weights=None if self.weights is None else self.weights[part],
             y_scale=self.y_scale[part],
-            labels=None if self.labels is None else self.labels[part],
+            target=self.target[part],
         )
 
     def of(self, values: Array, task: Array) -> Array:
@@ -201,13 +204,22 @@ class Problem:
             left = left - (C @ _nuisance_fit(C, left[:, :, None], g))[..., 0]
         return left if g is None else left * np.sqrt(g).astype(dtype, copy=False)
 
-    def loss(self, fitted: Array, task: Array) -> Array:
-        """Weighted mean of squared residuals, or of the logistic loss, of each model."""
-        if self.labels is None:
+    def observed(self, task: Array) -> Observed:
+        """Return what models of these tasks are to predict."""
+        return Observed(
+            self.loss,
+            self.of(self.target, task),
+            self.of(self.nuisance, task),
+            self.weights_of(task, None),
+            self.of(self.y_scale, task)[:, None],
+        )
+
+    def losses(self, fitted: Array, task: Array) -> Array:
+        """Weighted mean of squared residuals, or of another loss, of each model."""
+        if self.loss.is_quadratic:
             return np.mean(self.residuals(fitted, task) ** 2, axis=1)
-        labels, g = self.of(self.labels, task), self.weights_of(task, None)
-        C = self.of(self.nuisance, task)
-        return log_loss(labels, fitted + profiled_offset(labels, fitted, C, g), g)
+        observed = self.observed(task)
+        return observed.mean_loss(observed.predictor(fitted))
 
     def misfit(self, fitted: Array, task: Array) -> Array:
         """Share of the response that each model leaves unexplained at the scale that fits best."""
@@ -216,6 +228,10 @@ class Problem:
         aligned = np.einsum("kn,kn->k", z, explained) ** 2
         size = np.einsum("kn,kn->k", z, z) * np.einsum("kn,kn->k", explained, explained)
         return 1 - aligned / np.where(size > 0, size, 1)
+
+    def linearised(self) -> "Problem":
+        """Return the least squares on the response from which starts are sought."""
+        return replace(self, loss=SQUARED)
 
     def rounded(self) -> "Problem":
         """Return the same problem with X in float32, if that can hold it."""
@@ -226,7 +242,7 @@ class Problem:
         return replace(self, projector=Projector(RoundedSource(source), self.x_scale))
 
     def thinned(self, which: Array) -> "Problem":
-        """Return the same least-squares problems with some of the samples, in ascending order."""
+        """Return the same problems with some of the samples, in ascending order."""
         weights = None if self.weights is None else self.weights[:, which]
         roots = np.ones((self.n_tasks, len(which))) if weights is None else np.sqrt(weights)
         bases = zip(self.nuisance[:, which], roots, strict=True)
@@ -236,7 +252,7 @@ class Problem:
             response=self.response[:, which],
             nuisance=np.stack([_orthonormal(C, root) for C, root in bases]),
             weights=weights,
-            labels=None,
+            target=self.target[:, which],
         )
 
     def weights_of(self, task: Array, weights: Array | None) -> Array | None:
@@ -305,7 +321,7 @@ def make_problem(
     fit_intercept: bool,
     sample_weight: Array | None = None,
     covariates: Array | None = None,
-    logistic: bool = False,
+    loss: Loss = SQUARED,
 ) -> Problem:
     """Scale the responses and orthonormalise intercept and covariates; X is left alone.
 
@@ -313,14 +329,14 @@ def make_problem(
     ----------
     source : Source
     y : ndarray of shape (n_samples,) or (T, n_samples)
-        Labels -1 and 1 if `logistic`.
+        What the loss takes.
     x_scale : float
         Size of the largest entry of X.
     fit_intercept : bool
     sample_weight : ndarray of shape (n_samples,) or (T, n_samples), optional
         One row for all tasks, or one for each.
     covariates : ndarray of shape (n_samples, n_covariates), optional
-    logistic : bool
+    loss : Loss
     """
     y, weights = np.atleast_2d(y), None
     if sample_weight is not None:
@@ -332,16 +348,21 @@ def make_problem(
     low, high = PLAIN_RANGE
     x_scale = 1.0 if low < x_scale < high else float(power_of_two(np.array(x_scale)))
     nuisance = _nuisance_bases(y.shape, weights, fit_intercept, covariates)
-    largest = np.abs(y).max(axis=1, initial=0.0)
+    response = loss.start(y, nuisance, weights)
+    largest = np.abs(response).max(axis=1, initial=0.0)
     largest = np.where(largest > 0, largest, 1.0)
     problem = Problem(
-        Projector(source, x_scale), y / largest[:, None], nuisance, weights, x_scale, largest
+        Projector(source, x_scale),
+        response / largest[:, None],
+        nuisance,
+        weights,
+        x_scale,
+        largest,
+        loss.target(y),
+        loss,
     )
     _centre(problem)
-    if logistic:
-        problem.response = problem.response * problem.y_scale[:, None]
-        problem.y_scale = np.ones(len(y))
-        problem.labels = y
+    problem.response, problem.y_scale = loss.rescaled(problem.response, problem.y_scale)
     return problem
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.solver.models import Models, unit
+from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.polish import polish
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.rounds import BUDGET, Found, Starts, round_sizes, search
@@ -27,7 +28,6 @@ from pyfastr.solver.streams import Streams
 from pyfastr.solver.support import Thinned, hop, refit, thin
 from pyfastr.solver.sweep import History, Order, batches, features_of, run_sweeps
 from pyfastr.solver.tangent import foresee
-from pyfastr.solver.update import Penalty
 from pyfastr.solver.vector import (
     elementary_ridge,
     fitted_vectors,
@@ -114,8 +114,8 @@ def solve(problem: Problem, settings: Settings, rng: np.random.Generator) -> Fit
     if not problem.response.any():
         return _nothing_to_fit(problem, settings)
     if len(problem.shape) == 1:
-        start = elementary_ridge(problem, settings.ridge)
-        found = Found(start, start, Starts(1, 1, 1, np.inf, problem.labels is None, 0))
+        start = elementary_ridge(problem, Penalty(settings.ridge))
+        found = Found(start, start, Starts(1, 1, 1, np.inf, problem.loss.is_quadratic, 0))
     else:
         found = _search(problem, settings, rng)[0]
     penalty = Penalty(settings.ridge, settings.threshold)
@@ -161,7 +161,7 @@ def finish(
 
     `sure` says of every task whether its starts are known to be the best solutions.
     """
-    if len(problem.shape) == 1 and problem.labels is None:
+    if len(problem.shape) == 1 and problem.loss.is_quadratic:
         models = _vectors(problem, starts.task, penalty, settings)
         history, converged = History([], [np.zeros(len(models))]), np.ones(len(models), bool)
     else:
@@ -185,7 +185,7 @@ def finish(
             models = refit(problem, models, penalty.ridge, settings.max_iter, tol, foresight)
     fitted = fitted_values(problem, models)
     if not history.loss:
-        history.loss.append(problem.loss(fitted, models.task))
+        history.loss.append(problem.losses(fitted, models.task))
     return GridFits(models, fitted, history, converged, starts)
 
 
@@ -246,7 +246,7 @@ def _search(
     """Search for the best solution of every task; the user's own start is the only one."""
     if isinstance(settings.init, str):
         return search(
-            replace(problem, labels=None),
+            problem.linearised(),
             settings.n_terms,
             kind=settings.init,
             n_init=settings.n_init,
@@ -275,7 +275,7 @@ def _grid_starts(
     least = replace(settings, ridge=float(min(ridges)))
     tasks = range(problem.n_tasks)
     if len(problem.shape) == 1:
-        vectors = [elementary_ridge(problem.task(t), r, t) for t in tasks for r in ridges]
+        vectors = [elementary_ridge(problem.task(t), Penalty(r), t) for t in tasks for r in ridges]
         return Models.concatenate(vectors), np.ones(len(tasks), bool)
     determined = problem.n_effective > problem.degrees_of_freedom(settings.n_terms)
     limit = budget if determined.any() else min(budget, BLIND_BUDGET)
@@ -295,7 +295,7 @@ def _grid_starts(
         several = [*best, *survivors] if determined.any() else best
         candidates = Models.concatenate([m for m in several if not settled[m.task[0]]])
         pace = pace_of(problem, settings.n_terms, min(ridges))
-        at_ridges |= _best_at_each_ridge(replace(problem, labels=None), candidates, ridges, pace)
+        at_ridges |= _best_at_each_ridge(problem.linearised(), candidates, ridges, pace)
     return Models.concatenate([model for t in tasks for model in at_ridges[t]]), sure
 
 
@@ -303,7 +303,7 @@ def _brief_starts(
     problem: Problem, ridges: Sequence[float], n_terms: int, kind: Kind, rng: np.random.Generator
 ) -> Models:
     """Return the best of a few starts for every task and ridge, where nearly any would do."""
-    problem = replace(problem, labels=None)
+    problem = problem.linearised()
     streams = Streams(rng, problem.n_tasks)
     models = anneal(
         problem,
@@ -357,7 +357,7 @@ def _vectors(problem: Problem, task: Array, penalty: Penalty, settings: Settings
     found = []
     for t, ridge, threshold in zip(task.tolist(), ridges, thresholds, strict=True):
         own = problem.task(t)
-        models = elementary_ridge(own, float(ridge), t, float(threshold))
+        models = elementary_ridge(own, Penalty(float(ridge), float(threshold)), t)
         if settings.refit_support is True:
             models = refit_vector(own, models, float(ridge))
         found.append(models)
@@ -369,5 +369,5 @@ def _nothing_to_fit(problem: Problem, settings: Settings) -> Fit:
     R = settings.n_terms
     models = Models([np.zeros((1, R, p)) for p in problem.shape], np.zeros((1, R)))
     fitted = np.zeros((1, problem.n_samples))
-    history = History([problem.loss(fitted, models.task)], [np.zeros(1)])
+    history = History([problem.losses(fitted, models.task)], [np.zeros(1)])
     return Fit(models, fitted, history, np.ones(1, bool), Starts(0, 0, 0, np.inf, True, 0))

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from pyfastr.solver.contraction import project_own
 from pyfastr.solver.models import SAME, Models, cosines, put, unit
 from pyfastr.solver.parallel import map_threads
+from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.progress import tell
 from pyfastr.solver.streams import Streams
 from pyfastr.solver.sweep import batches, cache_parts, cyclic_sweep
-from pyfastr.solver.update import Penalty, soft_threshold
 
 Array = NDArray[Any]
 Kind = Literal["mixed", "spectral", "random"]
@@ -149,7 +149,7 @@ def sparse_starts(problem: Problem) -> Models:
     Beginning at the largest entry, power sweeps with a threshold stay where few entries stand out
     of the noise; those of dense starts, and the annealing, are led away by the noise of all.
     """
-    tasks = np.arange(problem.n_tasks)
+    tasks, sparse = np.arange(problem.n_tasks), Penalty(0.0, POWER_THRESHOLD)
     weighted = _without_nuisance(problem, problem.response, tasks)
     found = []
     for part in batches(problem, len(tasks), 24.0 * np.prod(problem.shape)):
@@ -159,7 +159,7 @@ def sparse_starts(problem: Problem) -> Models:
         rows = [np.eye(p)[i] for p, i in zip(problem.shape, at, strict=True)]
         for _ in range(POWER_SWEEPS):
             for m in range(len(rows)):
-                rows[m] = unit(soft_threshold(project_own(sums, rows, m)[:, 0], POWER_THRESHOLD))[0]
+                rows[m] = unit(sparse.shrink(project_own(sums, rows, m)[:, 0]))[0]
         found.append(Models([r[:, None] for r in rows], np.ones((len(sums), 1)), tasks[part]))
     return Models.concatenate(found)
 
@@ -199,7 +199,7 @@ def anneal(
         now = rounded if max(first, each * n_tasks) >= ROUNDING_PAYS else problem
         models = models.astype(now.projector.source.dtype)
         models, fitted = _shaken_sweep(now, models, heat, streams)
-        loss = problem.loss(fitted, models.task)
+        loss = problem.losses(fitted, models.task)
         smooth = loss if sweep == 0 else SMOOTHING * smooth + (1 - SMOOTHING) * loss
         if sweep in pace.halvings:
             n_left = max(keep, each // 2)

@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.solver.models import Models, distinct, put
+from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import SMALLEST_SHARE, Problem
 from pyfastr.solver.starts import shake
 from pyfastr.solver.streams import Streams
 from pyfastr.solver.sweep import run_sweeps
 from pyfastr.solver.tangent import Foresight
-from pyfastr.solver.update import Penalty
 
 Array = NDArray[Any]
 
@@ -67,7 +67,7 @@ def refit(
     n_samples = problem.n_effective[models.task]
     few = (n_fitted < n_samples) & (n_samples < FEW_SAMPLES * n_fitted)
     crawl = np.flatnonzero(few & (ridges < ENOUGH_RIDGE))
-    if problem.labels is None and len(crawl):
+    if problem.loss.is_quadratic and len(crawl):
         now = penalty.take(crawl)
         steps = [Step(now.ridge)] * REFIT_STEPS
         joint = polish(problem, models.take(crawl), steps, now.masks, tol)
@@ -78,8 +78,9 @@ def refit(
 def _share_of_ridge(problem: Problem, models: Models, n_free: Array) -> Array:
     """Share of the ridge that so many free entries of each model are refitted with."""
     n_all = _n_free([np.ones_like(c, bool) for c in models.components])
-    if problem.labels is not None:
-        # Labels are noisy, and a single entry may tell them apart: it has to stay finite.
+    if not problem.loss.is_quadratic:
+        # Labels and counts are noisy, and a single entry may tell them apart, or zeros from others:
+        # it has to stay finite.
         return n_free / n_all
     # Fewer samples than entries make an update in their space, where a few entries need a ridge to
     # be told from rounding.

@@ -9,13 +9,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.solver.logistic import log_loss, profiled_offset, shortened, working
 from pyfastr.solver.models import Models, put, relative_change, unit
+from pyfastr.solver.newton import newton_step
 from pyfastr.solver.parallel import map_threads
+from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.progress import tell
 from pyfastr.solver.projection import CACHE_BYTES
-from pyfastr.solver.update import Penalty, ridge_solution, soft_threshold, solve_regularised
+from pyfastr.solver.update import ridge_solution, solve_regularised
 
 Array = NDArray[Any]
 Order = Literal["cyclic", "simultaneous"]
@@ -38,7 +39,7 @@ class History:
     Attributes
     ----------
     loss : list of ndarray of shape (K,)
-        Weighted mean square of the residuals, in units of the response's.
+        Weighted mean of the loss; of squared residuals in units of the response's.
     change : list of ndarray of shape (K,)
         ``||W_t+1 - W_t||_F / ||W_t||_F``.
     """
@@ -126,15 +127,15 @@ def solve_mode(
     def solve(part: slice) -> Array:
         some = features[part].astype(models.scales.dtype, copy=False)
         now, task = penalty.take(part), models.task[part]
-        mask = None if now.masks is None else now.masks[mode].reshape(len(some), -1)
-        if problem.labels is None:
+        mask = now.mask(mode)
+        if problem.loss.is_quadratic:
             g = None if weights is None else weights[part]
-            solution = least_squares(problem, some, task, now.ridge, mask, g)
+            solution = least_squares(problem, some, task, now, mask, g)
         else:
             some = some if mask is None else some * mask[:, None]
             old = models.components[mode][part] * models.scales[part][..., None]
-            solution = newton_step(problem, some, old.reshape(len(some), -1), task, now.ridge)
-        return soft_threshold(solution, now.threshold)
+            solution = newton_step(problem, some, old.reshape(len(some), -1), task, now)
+        return now.shrink(solution)
 
     solutions = map_threads(solve, work_parts(features))
     return np.concatenate(solutions).reshape(models.components[mode].shape)
@@ -154,7 +155,7 @@ def least_squares(
     problem: Problem,
     features: Array,
     task: Array,
-    ridge: float | Array,
+    penalty: Penalty,
     mask: Array | None = None,
     weights: Array | None = None,
 ) -> Array:
@@ -163,42 +164,11 @@ def least_squares(
     _, n, q = features.shape
     if q > n:
         some = features if mask is None else features * mask[:, None]
-        return ridge_solution(*problem.whiten(some, response, task, weights), ridge)
+        return ridge_solution(*problem.whiten(some, response, task, weights), penalty)
     gram, moment = problem.normal_equations(features, response, task, weights)
     if mask is not None:
         gram, moment = gram * (mask[:, :, None] & mask[:, None, :]), moment * mask
-    return solve_regularised(gram, moment, ridge, q)
-
-
-def newton_step(
-    problem: Problem, features: Array, old: Array, task: Array, ridge: float | Array
-) -> Array:
-    """Step towards the ridge solution ``(K, q)`` of the logistic loss, as far as that falls.
-
-    The ridge is relative to the samples' curvature where nothing is known (1/4), as that of
-    samples the model is sure of vanishes.
-    """
-    assert problem.labels is not None
-    labels = problem.of(problem.labels, task)
-    C, g = problem.of(problem.nuisance, task), problem.weights_of(task, None)
-    fitted = (features @ old[:, :, None])[..., 0]
-    offset = profiled_offset(labels, fitted, C, g)
-    curvature, response = working(labels, fitted + offset)
-    weights = curvature if g is None else curvature * g
-    Q, z = problem.whiten(features, response, task, curvature)
-    trace = np.einsum("kni,kni->k", Q, Q) / features.shape[2]
-    known_nothing = 0.25 if g is None else np.mean(g, axis=1) / 4
-    share = known_nothing / np.mean(weights, axis=1)
-    new = ridge_solution(Q, z, ridge * share)
-    amount = ridge * share * trace
-
-    def objective(w: Array) -> Array:
-        decision = (features @ w[:, :, None])[..., 0]
-        decision += profiled_offset(labels, decision, C, g)
-        loss = log_loss(labels, decision, g) * problem.n_samples
-        return loss + amount * np.sum(w**2, axis=1) / 2
-
-    return shortened(old, new, objective)
+    return solve_regularised(gram, moment, penalty, q)
 
 
 def cyclic_sweep(
@@ -287,7 +257,7 @@ def run_sweeps(
         now = penalty if len(moving) == K else penalty.take(moving)
         new, fitted = one_sweep(problem, old, now)
         change = relative_change(new, old)
-        _record(history, moving, K, problem.loss(fitted, new.task), change)
+        _record(history, moving, K, problem.losses(fitted, new.task), change)
         models = new if len(moving) == K else put(models, moving, new)
         converged[moving[change <= tol]] = True
         moving = moving[change > tol]

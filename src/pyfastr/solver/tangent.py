@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.solver.models import Models, put, relative_change, unit
+from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.sweep import all_features, batches
-from pyfastr.solver.update import Penalty, regularise, soft_threshold
+from pyfastr.solver.update import regularise
 
 Array = NDArray[Any]
 
@@ -83,8 +84,7 @@ class Foresight:
                 ]
                 moved[m][:] = 0
                 left = self.moment[at, block] - self._fitted(at, np.hstack(moved), block)
-                solution = (inverses[m] @ left[..., None])[..., 0]
-                solution = soft_threshold(solution, penalty.threshold)
+                solution = penalty.shrink((inverses[m] @ left[..., None])[..., 0])
                 components[m], scales = unit(solution.reshape(components[m].shape))
         return Models(components, scales, start.task)
 
@@ -99,11 +99,11 @@ class Foresight:
     def _inverse(self, at: Array, mode: int, block: slice, penalty: Penalty) -> Array:
         """Inverse matrices of one mode's ridge regressions; zero outside of the masks."""
         gram = self.gram[at, block, block]
-        if penalty.masks is None:
-            return np.linalg.inv(regularise(gram, penalty.ridge, gram.shape[1]))
-        mask = penalty.masks[mode].reshape(len(at), -1)
+        mask = penalty.mask(mode)
+        if mask is None:
+            return np.linalg.inv(regularise(gram, penalty, gram.shape[1]))
         inside = mask[:, :, None] & mask[:, None, :]
-        return np.linalg.inv(regularise(gram * inside, penalty.ridge, gram.shape[1])) * inside
+        return np.linalg.inv(regularise(gram * inside, penalty, gram.shape[1])) * inside
 
 
 def foresee(problem: Problem, starts: Models, penalty: Penalty) -> Foresight:
@@ -137,7 +137,7 @@ def _candidates(problem: Problem, starts: Models, penalty: Penalty) -> Array:
 
     Several terms share what they explain in many ways, and sweeps need long to settle on one.
     """
-    if problem.labels is not None or len(problem.shape) == 1 or starts.n_terms > 1:
+    if not problem.loss.is_quadratic or len(problem.shape) == 1 or starts.n_terms > 1:
         return np.empty(0, int)
     enough = problem.n_effective >= ENOUGH_SAMPLES * problem.degrees_of_freedom(starts.n_terms)
     ridge, threshold = (np.broadcast_to(v, len(starts)) for v in (penalty.ridge, penalty.threshold))

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.solver.models import Models
+from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.polish import Polished
 from pyfastr.solver.problem import ROUNDING, Problem
 from pyfastr.solver.support import Thinned, evidence
-from pyfastr.solver.update import soft_threshold, solve_regularised
+from pyfastr.solver.update import solve_regularised
 
 Array = NDArray[Any]
 
@@ -24,11 +25,7 @@ THRESHOLDS = tuple(np.geomspace(1e-3, 0.9, 12))
 
 
 def elementary_ridge(
-    problem: Problem,
-    ridge: float,
-    task: int = 0,
-    threshold: float = 0.0,
-    used: Array | None = None,
+    problem: Problem, penalty: Penalty, task: int = 0, used: Array | None = None
 ) -> Models:
     """Fit EE-Ridge (Yang, Lozano, Ravikumar 2014), optionally to some of the features only.
 
@@ -37,7 +34,7 @@ def elementary_ridge(
     used = np.ones(problem.shape[0], bool) if used is None else used
     solution = np.zeros(problem.shape[0])
     if used.any():
-        solution[used] = soft_threshold(_Whitened(problem, used).ridge_solution(ridge), threshold)
+        solution[used] = penalty.shrink(_Whitened(problem, used).ridge_solution(penalty))
     start = Models([np.ones((1, 1, 1))], np.ones((1, 1)), np.array([task]))
     return start.replace(0, solution[None, None])
 
@@ -45,7 +42,8 @@ def elementary_ridge(
 def refit_vector(problem: Problem, models: Models, ridge: float) -> Models:
     """Fit the non-zero entries of one model anew, without threshold; fewer need less ridge."""
     used = models.components[0][0, 0] != 0
-    return elementary_ridge(problem, ridge * used.mean(), int(models.task[0]), used=used)
+    eased = Penalty(ridge * used.mean())
+    return elementary_ridge(problem, eased, int(models.task[0]), used)
 
 
 def _least_squares(problem: Problem, models: Models) -> Models:
@@ -56,7 +54,7 @@ def most_evident_vector(problem: Problem, ridge: float) -> Thinned:
     """Choose the threshold whose support has the most evidence after a refit."""
     models = Models.concatenate(
         [
-            _least_squares(problem, elementary_ridge(problem, ridge, threshold=threshold))
+            _least_squares(problem, elementary_ridge(problem, Penalty(ridge, threshold)))
             for threshold in (0.0, *THRESHOLDS)
         ]
     )
@@ -105,7 +103,7 @@ class _Whitened:
         for rows in self.source.slices:
             yield rows, self.read(rows)
 
-    def ridge_solution(self, ridge: float) -> Array:
+    def ridge_solution(self, penalty: Penalty) -> Array:
         """Solve in the smaller of the spaces of features and samples."""
         n, p = self.problem.n_samples, self.explained.shape[1]
         z = self.problem.response[0] * self.root
@@ -116,11 +114,11 @@ class _Whitened:
                 rhs += block.T @ z[rows]
             if self._is_rounding(gram):
                 return rhs * 0
-            return solve_regularised(gram[None], rhs[None], ridge, p)[0]
+            return solve_regularised(gram[None], rhs[None], penalty, p)[0]
         solution, kernel = np.zeros(p), self._kernel()
         if self._is_rounding(kernel):
             return solution
-        dual = solve_regularised(kernel[None], z[None], ridge, p)[0]
+        dual = solve_regularised(kernel[None], z[None], penalty, p)[0]
         for rows, block in self._blocks():
             solution += block.T @ dual[rows]
         return solution
