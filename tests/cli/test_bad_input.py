@@ -118,6 +118,21 @@ def test_tables_that_make_no_sense(refused, here, data, change, message):
     assert message in refused(*FIT)
 
 
+@pytest.mark.parametrize("ending", ["npy", "npz", "mat"])
+def test_arrays_that_are_cut_short(invoke, here, data, ending):
+    from scipy.io import savemat
+
+    whole = here / f"whole.{ending}"
+    writers = {"npy": np.save, "npz": lambda path, X: np.savez_compressed(path, X=X)}
+    writers.get(ending, lambda path, X: savemat(path, {"X": X}))(whole, data[0])
+    content = whole.read_bytes()
+    for length in range(0, 400, 23):
+        (here / f"cut.{ending}").write_bytes(content[:length])
+        outcome = invoke(*without(FIT, ("X.npy", f"cut.{ending}")))
+        assert outcome.exit_code == 2, outcome.stderr
+        assert outcome.stderr.startswith(f"Error: DATA: cut.{ending} ")
+
+
 def test_a_table_that_is_not_utf_8(refused, here, data):
     (here / "people.csv").write_bytes("id,score\nJosé,1\n".encode("latin-1"))
     assert "people.csv is not UTF-8 text; save it as UTF-8" in refused(*FIT)

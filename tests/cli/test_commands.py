@@ -181,7 +181,10 @@ def test_a_folder_of_images_and_a_table_become_a_model_an_image_and_a_report(com
     (here / "people.csv").write_text(
         (here / "study" / "participants.tsv").read_text().replace("\t", ",")
     )
-    options = ("--mask", "study/mask.nii.gz", "--covariates", "people.csv:age", "--ridge", "0.1")
+    options = (
+        *("--mask", "study/mask.nii.gz", "--covariates", "people.csv:age"),
+        *("--ridge", "0.1", "--threshold", "0.1"),
+    )
     code, out, errors = command(
         *("fit", "study", "people.csv:score", "-o", "m.fastr", "--coef-img", "coef.nii.gz"),
         *("--report", "report.html", "--json", *options),
@@ -346,7 +349,7 @@ def test_a_person_who_watches_sees_progress_and_programs_do_not(here, data):
         assert process.returncode == 0, seen
         return out.decode(), seen.decode()
 
-    fit = ("fit", "X.npy", "people.csv:score", "-o", "m.fastr", "--force")
+    fit = ("fit", "X.npy", "people.csv:score", "-o", "m.fastr", "--force", "--ridge", "0.1")
     out, seen = shown(*fit)
     assert "held-out R²" in out
     assert seen

@@ -11,9 +11,11 @@ from collections import Counter
 
 import pytest
 
+N_TRIALS = 3
 TINY = ["table1", "--quick", "--max-size", "125", "--methods", "lasso,eeridge"]
+TINY += ["--trials", str(N_TRIALS)]
 # Two problems, with the oracle three results in each trial.
-RESULTS_PER_TRIAL = 6
+N_RESULTS = 6 * N_TRIALS
 
 
 # As `python -m pyfastr.cli`; and Ctrl-C is heard, which a suite run in the background ignores and
@@ -74,7 +76,7 @@ def table(folder):
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study") / "whole"
-    code, printed = finish(start(*TINY, "--trials", 4, "--out", folder))
+    code, printed = finish(start(*TINY, "--out", folder))
     assert code == 0, printed
     assert f"Report: {folder / 'report.html'}" in printed
     return folder
@@ -82,16 +84,16 @@ def uninterrupted(tmp_path_factory):
 
 def test_a_study_runs_end_to_end(uninterrupted):
     found = results(uninterrupted)
-    assert len(found) == 4 * RESULTS_PER_TRIAL
+    assert len(found) == N_RESULTS
     assert {entry["status"] for entry in found} == {"ok"}
     errors = [e["metrics"]["ce"] for e in found if "5x5x5" in key(e)[0] and key(e)[2] == "lasso"]
     row = re.search(r"\| 5×5×5 \(100\) \| ([\d.*]+) \|", table(uninterrupted))
-    assert float(row[1].strip("*")) == pytest.approx(sum(errors) / 4, abs=5e-4)
+    assert float(row[1].strip("*")) == pytest.approx(sum(errors) / N_TRIALS, abs=5e-4)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_study_goes_on_and_gives_the_same_table(uninterrupted, tmp_path, how):
-    arguments = [*TINY, "--trials", 4, "--out", tmp_path / "out"]
+    arguments = [*TINY, "--out", tmp_path / "out"]
     process = start(*arguments)
     deadline = time.monotonic() + 60
     while len(results(tmp_path / "out")) < 3 and time.monotonic() < deadline:
@@ -99,10 +101,10 @@ def test_an_interrupted_study_goes_on_and_gives_the_same_table(uninterrupted, tm
     process.send_signal(how)
     code, printed = finish(process)
     before = results(tmp_path / "out")
-    assert 3 <= len(before) < 4 * RESULTS_PER_TRIAL
+    assert 3 <= len(before) < N_RESULTS
     if how == signal.SIGINT:
         assert code == 130
-        assert f"Interrupted: {len(before)} of 24 results are kept" in printed
+        assert f"Interrupted: {len(before)} of {N_RESULTS} results are kept" in printed
         assert f"pyfastr reproduce {' '.join(map(str, arguments))} --resume" in printed
     code, printed = finish(start(*arguments, "--resume"))
     assert code == 0, printed
@@ -113,13 +115,13 @@ def test_an_interrupted_study_goes_on_and_gives_the_same_table(uninterrupted, tm
 
 
 def test_two_processes_share_the_work(uninterrupted, tmp_path):
-    arguments = [*TINY, "--trials", 4, "--out", tmp_path, "--resume"]
+    arguments = [*TINY, "--out", tmp_path, "--resume"]
     processes = [start(*arguments) for _ in range(2)]
     for process in processes:
         code, printed = finish(process)
         assert code == 0, printed
     counts = Counter(map(key, results(tmp_path)))
-    assert len(counts) == 4 * RESULTS_PER_TRIAL
+    assert len(counts) == N_RESULTS
     assert set(counts.values()) == {1}
     assert table(tmp_path) == table(uninterrupted)
 

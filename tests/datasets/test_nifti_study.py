@@ -50,6 +50,13 @@ def test_a_seed_gives_the_same_study(tmp_path):
     assert first.table.read_text() == second.table.read_text()
 
 
+def test_the_folder_one_is_in_is_not_replaced(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"folder is \., the one you are in; expected another"):
+        make_nifti_study(".")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_files_of_others_are_left_alone(tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(FileExistsError, match="is not empty; expected a new or empty folder"):

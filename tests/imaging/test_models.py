@@ -107,6 +107,23 @@ def test_baselines_fit_images_too(files):
     assert model.predict(files.images).shape == (36,)
 
 
+@pytest.mark.parametrize(("stored", "kept"), [("float32", "f4"), ("int16", "f4"), ("int32", "f8")])
+def test_the_image_of_the_coefficient_is_the_coefficient_inside_the_mask(
+    files, tmp_path, stored, kept
+):
+    images = [nib.load(path) for path in files.images]
+    images = [nib.Nifti1Image(i.get_fdata().astype(stored), i.affine) for i in images]
+    model = NiftiRegressor(FAST, mask_img=files.mask).fit(images, files.scores)
+    inside = nib.load(files.mask).get_fdata() != 0
+    box = model.transformer_.slices_
+    model.coef_img_.to_filename(tmp_path / "coef.nii.gz")
+    for image in (model.coef_img_, nib.load(tmp_path / "coef.nii.gz")):
+        coef = np.asarray(image.dataobj)
+        assert image.get_data_dtype() == coef.dtype == model.coef_.dtype == kept
+        np.testing.assert_array_equal(coef[box], np.where(inside[box], model.coef_, 0))
+        assert np.count_nonzero(coef) == np.count_nonzero(coef[inside])
+
+
 def test_the_mean_of_the_images_is_kept(files, model, arrays):
     mean = model.transformer_.inverse_transform(arrays.mean(axis=0, dtype=float))
     np.testing.assert_allclose(model.mean_img_.get_fdata(), mean.get_fdata(), rtol=1e-6)

@@ -1,4 +1,4 @@
-"""Thousands of damaged and forged files: each loads or is refused, quickly and in little memory."""
+"""Many damaged and forged files: each loads or is refused, quickly and in little memory."""
 
 import json
 import time
@@ -18,7 +18,8 @@ def test_mutated_files_load_or_are_refused(kinds, mutations, tmp_path):
         corpus.append(save(model, tmp_path / f"{name}.fastr").read_bytes())
     rng, path = np.random.default_rng(20), tmp_path / "mutant.fastr"
     n_loaded, slowest, largest = 0, 0.0, 0
-    for _ in range(2000):
+    # The benchmark of model files tries ten times as many.
+    for _ in range(1000):
         path.write_bytes(mutations.mutate(corpus, rng))
         model, seconds, n_bytes = measured(path)
         with suppress(ModelFileError):
@@ -28,7 +29,7 @@ def test_mutated_files_load_or_are_refused(kinds, mutations, tmp_path):
             n_loaded += 1
             mutations.ask(model)
     # Forged parameters and records of the search may be sound.
-    assert 20 < n_loaded < 1000
+    assert 10 < n_loaded < 500
     assert slowest < 1
     assert largest < 200e6
 

@@ -259,6 +259,12 @@ DOCUMENTS = {
         lambda d, t: t.update({"scales_": np.ones(2)}),
         "expected a finite number for each column",
     ),
+    "classes of a regressor": (
+        lambda d, t: node_of(d)["fitted"].update(
+            classes_={"@": "texts", "width": 3, "shape": [2], "items": ["yes", "no"]}
+        ),
+        "classes_ of FasTRRegressor",
+    ),
     "no record": (
         lambda d, t: node_of(d)["fitted"]["starts_"].update({"class": "Popen"}),
         "has a record 'Popen'",

@@ -76,7 +76,7 @@ def exit_code_of(run: Callable[[], Any]) -> int:
 
 @contextmanager
 def as_input_error(*kinds: type[Exception], what: str = "") -> Iterator[None]:
-    """Turn errors of these kinds into one about the input.
+    """Turn errors of these kinds into one about the input, but for lack of a package or memory.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def as_input_error(*kinds: type[Exception], what: str = "") -> Iterator[None]:
     """
     try:
         yield
-    except InputError:
+    except (InputError, ImportError, MemoryError):
         raise
     except kinds as error:
         raise InputError(f"{what}: {error}" if what else str(error)) from error

@@ -138,6 +138,8 @@ def _check_empty(folder: Path) -> Path:
     folder = folder.expanduser()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise FileExistsError(f"{folder} exists and is not empty; expected a new or empty folder.")
+    if folder.resolve() == Path.cwd():
+        raise ValueError(f"folder is {folder}, the one you are in; expected another, as 'study'.")
     return folder
 
 

@@ -54,8 +54,8 @@ class NiftiRegressor(RegressorMixin, NiftiModel):
     n_elements_ : int
         Number of voxels in the mask.
     coef_img_ : image
-        The coefficient on the grid of the images, or on the one that they are resampled to; zero
-        outside the mask.
+        The coefficient on the grid of the images, or on the one that they are resampled to: equal
+        to `coef_` inside the mask, of the same type, and zero outside.
     coef_ : ndarray of shape (i, j, k)
         The coefficient on the box around the mask. As an outer product it goes on outside the
         mask, where the arrays are zero.

@@ -75,7 +75,8 @@ def _are_scales(value: Any, model: Any) -> bool:
 
 
 def _are_classes(value: Any, model: Any) -> bool:
-    two = _is_array(value, 1, "biufUO") and len(value) == 2
+    # Those who ask a model for its classes go on to ask for probabilities.
+    two = _is_array(value, 1, "biufUO") and len(value) == 2 and hasattr(model, "predict_proba")
     return two and value.tolist()[0] != value.tolist()[1]
 
 
@@ -186,7 +187,7 @@ RULES = {
     "intercept_": Rule("a finite number", lambda v, m: _is_finite(v)),
     "covariate_coef_": Rule("a finite float vector", lambda v, m: _is_finite_array(v, 1)),
     "covariate_names_in_": Rule("a name for each covariate", _are_covariate_names),
-    "classes_": Rule("two different labels", _are_classes),
+    "classes_": Rule("two different labels, of a classifier", _are_classes),
     "calibration_": Rule("a positive number", lambda v, m: _is_finite(v) and v > 0),
     "n_iter_": Rule("a whole number", lambda v, m: _is_count(v)),
     "converged_": Rule("True or False", lambda v, m: isinstance(v, bool)),
