@@ -231,6 +231,22 @@ def test_rows_without_names_are_matched_in_order_and_that_is_said(invoke, here):
     assert "matched" not in outcome.stderr
 
 
+@pytest.mark.parametrize("names", [("müller", "möller"), ("sub-1", "sub-10"), ("a_b", "b_a")])
+def test_names_of_images_tell_the_order_of_rows(here, names):
+    from pyfastr.cli.errors import InputError
+    from pyfastr.cli.images import check_order
+    from pyfastr.cli.tables import read_table
+
+    images = [Path(f"scans/{name}_T1.nii.gz") for name in names]
+    for rows in (names, names[::-1]):
+        (here / "t.csv").write_text("\n".join(["id,age", *(f"{n},30" for n in rows)]), "utf-8")
+        if rows == names:
+            assert check_order(images, read_table(here / "t.csv"))
+        else:
+            with pytest.raises(InputError, match=f"Image 1 is {names[0]}_T1.nii.gz, but line 2"):
+                check_order(images, read_table(here / "t.csv"))
+
+
 def test_a_four_dimensional_image_is_many_samples(invoke, here):
     nibabel = pytest.importorskip("nibabel")
     pytest.importorskip("nilearn")

@@ -86,7 +86,7 @@ def test_a_loaded_model_can_be_cloned_and_pickled(kinds, name, same, tmp_path):
 
 
 def test_the_coefficient_is_kept_as_factors(tmp_path):
-    X, y = make_tensor_regression(60, (30, 40, 20), random_state=0)
+    X, y = make_tensor_regression(60, (16, 16, 16), random_state=0)
     model = FasTRRegressor(random_state=0).fit(X, y)
     path = model.save(tmp_path / "model.fastr")
     assert path.stat().st_size < 5000 < model.coef_.nbytes
