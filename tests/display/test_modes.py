@@ -7,7 +7,8 @@ from numpy.testing import assert_array_equal
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
-from pyfastr import FasTRRegressor, TensorScaler
+from pyfastr import FasTRRegressor, SliceSelector, TensorScaler
+from pyfastr.display import model_report
 from pyfastr.display.modes import Mode, modes_of
 
 
@@ -19,6 +20,21 @@ def test_plain_arrays_have_numbered_modes(draw, fitted):
     assert len(modes_of(pipeline)) == 2
     with pytest.raises(NotFittedError):
         modes_of(FasTRRegressor())
+
+
+def test_slices_that_are_kept_keep_their_coordinates_or_numbers(draw):
+    xarray = pytest.importorskip("xarray")
+    X, y = draw((6, 5))
+    names = np.array(["Fz", "Cz", "Pz", "Oz", "C3", "C4"])
+    labelled = xarray.DataArray(X, dims=("trial", "channel", "time"), coords={"channel": names})
+    selector = SliceSelector(FasTRRegressor(0.3, n_init=2, random_state=0))
+    pipeline = make_pipeline(selector, FasTRRegressor(n_init=2)).fit(labelled, y)
+    kept, numbers = pipeline[0].get_support(indices=True)
+    channel, time = modes_of(pipeline)
+    assert 0 < len(kept) < 6
+    assert_array_equal(channel.ticks, names[kept])
+    assert_array_equal(time.ticks, numbers)
+    assert "Coefficient" in model_report(pipeline).html
 
 
 def test_names_of_xarray_are_kept(draw):

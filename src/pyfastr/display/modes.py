@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pyfastr.display import style
 from pyfastr.display.fitted import fitted_part
+from pyfastr.estimators.selector import SliceSelector
 
 Array = NDArray[Any]
 
@@ -92,6 +93,13 @@ class Mode:
                 f"each of the {size} entries of the mode."
             )
 
+    def cropped(self, kept: Array) -> "Mode":
+        """Return the mode of some entries, which keep their coordinates or else their numbers."""
+        if kept.all():
+            return self
+        ticks = np.arange(len(kept)) if self.ticks is None else self.ticks
+        return replace(self, ticks=ticks[kept])
+
     def value(self, index: int) -> str:
         """Return the coordinate of an entry as text, with its unit."""
         if self.ticks is None:
@@ -143,12 +151,12 @@ def modes_of(model: Any) -> list[Mode]:
     ['mode 0', 'mode 1']
     """
     steps = [step for _, step in getattr(model, "steps", [("", model)])]
-    # What a transformer of images gives the modes is called so without "in".
-    for step, end in product(steps, ("in_", "")):
-        if hasattr(step, f"mode_names_{end}"):
-            names = getattr(step, f"mode_names_{end}")
-            return _named_modes(names, getattr(step, f"mode_coords_{end}", None))
-    return plain_modes(len(fitted_part(model).tensor_shape_in_))
+    modes = _named_by(steps) or plain_modes(len(fitted_part(model).tensor_shape_in_))
+    for step in steps:
+        if isinstance(step, SliceSelector):
+            pairs = zip(modes, step.get_support(), strict=True)
+            modes = [mode.cropped(kept) for mode, kept in pairs]
+    return modes
 
 
 def modes_of_result(result: Any) -> list[Mode] | None:
@@ -162,6 +170,16 @@ def modes_of_result(result: Any) -> list[Mode] | None:
 def plain_modes(n_modes: int) -> list[Mode]:
     """Return modes that are numbered."""
     return [Mode(f"mode {mode}") for mode in range(n_modes)]
+
+
+def _named_by(steps: Sequence[Any]) -> list[Mode] | None:
+    """Return the modes as the first of the steps that knows names calls them."""
+    # What a transformer of images gives the modes is called so without "in".
+    for step, end in product(steps, ("in_", "")):
+        if hasattr(step, f"mode_names_{end}"):
+            names = getattr(step, f"mode_names_{end}")
+            return _named_modes(names, getattr(step, f"mode_coords_{end}", None))
+    return None
 
 
 def _named_modes(names: Sequence[Any], ticks: Sequence[Any] | None) -> list[Mode]:
