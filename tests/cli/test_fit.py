@@ -59,6 +59,26 @@ def test_one_fit_without_folds_says_so(invoke, data):
     assert "held-out" not in shown
 
 
+def test_counts_have_a_loss_and_a_score_of_their_own(invoke, here, data):
+    X, y, _ = data
+    counts = np.random.default_rng(0).poisson(np.exp(y / 10))
+    np.save(here / "counts.npy", counts)
+    arguments = ("fit", "X.npy", "counts.npy", "-o", "model.fastr", "--loss", "poisson")
+    model, told = fitted(invoke, *arguments)
+    assert model.loss == "poisson"
+    assert (model.predict(X) > 0).all()
+    assert told["score"]["name"] == "D²"
+    assert "training D²" in invoke(*arguments, "--no-cv", "--force").stdout
+
+
+@pytest.mark.parametrize(
+    ("more", "advice"),
+    [(["--loss", "logistic"], "add --classify"), (["--loss", "poisson", "--classify"], "leave")],
+)
+def test_a_loss_is_that_of_the_target(refused, data, more, advice):
+    assert advice in refused(*FIT, *more)
+
+
 def test_text_is_for_classes(invoke, data):
     X, *_ = data
     model, told = fitted(invoke, "fit", "X.npy", "people.csv:group", "--classify", *FIT[3:])

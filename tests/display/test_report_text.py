@@ -57,6 +57,19 @@ def classified():
     return FasTRClassifier(random_state=0).fit(data()[0][:60], labels()[:60])
 
 
+def test_counts_are_scored_and_described_as_such():
+    X, y = data()
+    counts = np.random.default_rng(0).poisson(np.exp(y / np.abs(y).max()))
+    model = FasTRRegressorCV(**GRID, loss="poisson").fit(X[:60], counts[:60])
+    page = model.generate_report(X[60:], counts[60:]).html
+    assert "D² of the 30 samples given" in page
+    assert "the logarithm of the predicted count" in page
+    paragraphs = " ".join(methods_text(model, model))
+    assert "log E[y] = ⟨W, X⟩ + b" in paragraphs
+    assert "least mean deviance of all held-out samples" in paragraphs
+    assert "R²" not in paragraphs
+
+
 def viewed(model, background=None):
     return json.loads(make_viewer(model, model, background).data)
 

@@ -69,6 +69,17 @@ def assert_same(found, expected, atol=1e-10):
     assert_allclose(found.mode_importances, whole, atol=atol)
 
 
+def test_of_counts_it_is_brute_force_by_the_explained_deviance():
+    X, y, _ = draw((5, 4))
+    counts = np.random.default_rng(0).poisson(np.exp(y / np.abs(y).max()))
+    model = FasTRRegressor(ridge=0.1, loss="poisson", random_state=0).fit(X[:N], counts[:N])
+    found = slice_importance(model, X[N:], counts[N:], **OPTIONS)
+    expected = brute_force(model, X[N:], counts[N:], lambda m, X, y: m.score(X, y), 3)
+    assert_same(found, expected)
+    by_name = slice_importance(model, X[N:], counts[N:], scoring="r2", **OPTIONS)
+    assert_same(by_name, brute_force(model, X[N:], counts[N:], get_scorer("r2"), 3))
+
+
 @pytest.mark.parametrize("shape", [(6,), (5, 4), (4, 3, 3)], ids=str)
 @pytest.mark.parametrize("classify", [False, True], ids=["regression", "classes"])
 def test_it_is_brute_force(shape, classify):

@@ -16,6 +16,7 @@ class Choices:
     Attributes
     ----------
     cv, classify : bool
+    loss : str
     n_terms : list of int
     thresholds, ridges : list of float
         Empty where the estimator is to have its own way.
@@ -27,6 +28,7 @@ class Choices:
 
     cv: bool
     classify: bool
+    loss: str
     n_terms: list[int]
     thresholds: list[float]
     ridges: list[float]
@@ -63,7 +65,15 @@ class Choices:
             **others,
         )
         choices._check_single_values()
+        choices._check_loss()
         return choices
+
+    def _check_loss(self) -> None:
+        """Refuse a loss of another kind of target."""
+        if self.loss == "logistic" and not self.classify:
+            raise InputError("--loss is logistic, which is of classes; add --classify.")
+        if self.loss == "poisson" and self.classify:
+            raise InputError("--loss is poisson, which is of counts; leave --classify out.")
 
     def _check_single_values(self) -> None:
         """Refuse several values that nothing would choose from."""
@@ -110,7 +120,11 @@ def _make_fastr(choices: Choices) -> Any:
     import pyfastr
 
     name = "FasTRClassifier" if choices.classify else "FasTRRegressor"
-    common: dict[str, Any] = {"random_state": choices.seed, "verbose": choices.verbose}
+    common: dict[str, Any] = {
+        "loss": choices.loss,
+        "random_state": choices.seed,
+        "verbose": choices.verbose,
+    }
     if choices.cv:
         grids = {"thresholds": choices.thresholds, "ridges": choices.ridges}
         chosen: dict[str, Any] = {key: grid for key, grid in grids.items() if grid}

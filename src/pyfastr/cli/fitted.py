@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import accuracy_score
 
 from pyfastr import __version__
 from pyfastr.cli.columns import Values
+from pyfastr.display.traits import is_of_counts, score_name
+from pyfastr.estimators.regressor import score_numbers
 
 if TYPE_CHECKING:
     from pyfastr.cli.run_fit import FitData
@@ -174,9 +176,8 @@ def _score(model: Any, fastr: Any, read: "FitData") -> dict[str, Any]:
     is_classifier = hasattr(fastr, "classes_")
     if hasattr(fastr, "best_score_"):
         spread = fastr.cv_results_["std_test_score"][fastr.best_index_]
-        name = "area under the ROC curve" if is_classifier else "R²"
         return {
-            "name": name,
+            "name": score_name(fastr),
             "value": fastr.best_score_,
             "spread": spread,
             "folds": fastr.scores_path_.shape[-1],
@@ -185,9 +186,11 @@ def _score(model: Any, fastr: Any, read: "FitData") -> dict[str, Any]:
         }
     arguments = arguments_for(model, read.covariates, "predict")
     prediction = model.predict(read.samples.X, **arguments)
-    measure = accuracy_score if is_classifier else r2_score
-    value = float(measure(read.target.array, prediction))
-    return {"name": "accuracy" if is_classifier else "R²", "value": value, "folds": 0}
+    if is_classifier:
+        value = float(accuracy_score(read.target.array, prediction))
+        return {"name": "accuracy", "value": value, "folds": 0}
+    value = score_numbers(fastr.loss, read.target.array, prediction)
+    return {"name": "D²" if is_of_counts(fastr) else "R²", "value": value, "folds": 0}
 
 
 def _starts(fastr: Any) -> dict[str, Any] | None:

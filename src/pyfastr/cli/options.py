@@ -19,6 +19,14 @@ class SamplesAxis(StrEnum):
     last = "last"
 
 
+class Loss(StrEnum):
+    """What is lowered."""
+
+    squared = "squared"
+    logistic = "logistic"
+    poisson = "poisson"
+
+
 DATA_HELP = (
     "Samples: .npy, .npz:array, .h5:dataset, .zarr:array, .mat:variable, a 4-D .nii or .nii.gz, a "
     "folder or quoted pattern of images, or table.csv:column (or .tsv) of their paths, which are "

@@ -86,6 +86,8 @@ def _model(model: Any, part: Any) -> Iterator[str]:
     response, value = "The response", "y"
     if is_classifier(part):
         response, value = "A binary class", "as the sign of f(X)"
+    elif traits.is_of_counts(part):
+        response, value = "A count", "log E[y]"
     linear = f"⟨W, X⟩{' + b' if part.fit_intercept else ''}"
     yield (
         f"{response} was modelled by sparse {_rank(part)} tensor regression (FasTR; Zhang and "
@@ -98,6 +100,8 @@ def _model(model: Any, part: Any) -> Iterator[str]:
             if part.loss == "logistic"
             else "Classes were coded −1 and 1 and fitted by least squares."
         )
+    elif traits.is_of_counts(part):
+        yield "The Poisson loss is lowered by ridge regressions that are reweighted in turn."
     if hasattr(part, "covariate_coef_"):
         n_covariates = traits.count(len(part.covariate_coef_), "covariate")
         yield f"{n_covariates} entered with unpenalised coefficients."
@@ -222,15 +226,17 @@ def _folds(part: Any) -> str:
 
 
 def _merit(part: Any) -> str:
-    """Name what points were compared by: squared errors of samples rather than R² of folds."""
+    """Name what points were compared by: errors of samples rather than R² or D² of folds."""
     if _compares_samples(part):
-        return "least mean squared error of all held-out samples"
+        error = "deviance" if traits.is_of_counts(part) else "squared error"
+        return f"least mean {error} of all held-out samples"
     return f"best mean {traits.score_name(part)}"
 
 
 def _compares_samples(part: Any) -> bool:
     scored = np.isfinite(part.scores_path_).any(axis=(0, 1, 2))
-    return traits.scoring_key(part) == "r2" and bool(scored.all()) and not part.one_standard_error
+    by_samples = traits.scoring_key(part) in ("r2", "d2")
+    return by_samples and bool(scored.all()) and not part.one_standard_error
 
 
 def _rule(part: Any) -> str:

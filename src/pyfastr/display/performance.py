@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
-from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
+from sklearn.metrics import accuracy_score, roc_auc_score
 from sklearn.utils import check_consistent_length
 
 from pyfastr.display import traits
+from pyfastr.estimators.regressor import score_numbers
 
 Array = NDArray[Any]
 
@@ -157,7 +158,8 @@ def _main_score(part: Any, given: Given) -> tuple[str, str]:
     if not is_classifier(part):
         if len(given.target) < 2:
             return "root mean squared error", traits.number(_error(given))
-        return "R²", traits.number(r2_score(given.target, given.prediction))
+        value = score_numbers(part.loss, given.target, given.prediction)
+        return "D²" if traits.is_of_counts(part) else "R²", traits.number(value)
     if len(np.unique(given.target)) < 2:
         return "accuracy", traits.number(_accuracy(given))
     return "area under the ROC curve", traits.number(roc_auc_score(given.target, given.prediction))
@@ -178,7 +180,7 @@ def _given_text(part: Any, given: Given) -> str:
     text = f"{_capital(name)} of the {samples} given to this report: {value}."
     if is_classifier(part) and name != "accuracy":
         text += f" Accuracy: {traits.number(_accuracy(given))}."
-    elif name == "R²":
+    elif name in ("R²", "D²"):
         text += f" Root mean squared error: {traits.number(_error(given))}."
     if given.seen:
         return (

@@ -163,6 +163,8 @@ def _coefficient_text(model: Any, part: Any) -> Iterator[str]:
     towards = "the predicted response"
     if is_classifier(part):
         towards = f"the decision for class {part.classes_.tolist()[1]!r}"
+    elif traits.is_of_counts(part):
+        towards = "the logarithm of the predicted count"
     yield (
         f"An entry says how {towards} changes when that entry of a sample grows by one, all else "
         "unchanged." + _COLOURS * (part.coef_.ndim > 1)

@@ -10,12 +10,19 @@ Array = NDArray[Any]
 
 _SCORE_NAMES = {
     "r2": "R²",
+    "d2": "D²",
     "roc_auc": "area under the ROC curve",
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced accuracy",
 }
 _RAISED = str.maketrans("−0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_CHANCE = {"r2": 0.0, "explained_variance": 0.0, "roc_auc": 0.5, "balanced_accuracy": 0.5}
+_CHANCE = {
+    "r2": 0.0,
+    "d2": 0.0,
+    "explained_variance": 0.0,
+    "roc_auc": 0.5,
+    "balanced_accuracy": 0.5,
+}
 
 
 def is_choice(part: Any) -> bool:
@@ -41,10 +48,19 @@ def is_mean(part: Any) -> bool:
     return has_folds(part) and not part.refit
 
 
+def is_of_counts(part: Any) -> bool:
+    """Tell whether the logarithm of a mean count was modelled."""
+    return bool(part.loss == "poisson")
+
+
 def scoring_key(part: Any) -> str:
-    """Return scikit-learn's name of the score that chose, empty for a function of the user's."""
+    """Return scikit-learn's name of the score that chose, empty for a function of the user's.
+
+    D² of counts, which has none there, is "d2".
+    """
     if part.scoring is None:
-        return "roc_auc" if is_classifier(part) else "r2"
+        numbers = "d2" if is_of_counts(part) else "r2"
+        return "roc_auc" if is_classifier(part) else numbers
     return part.scoring if isinstance(part.scoring, str) else ""
 
 

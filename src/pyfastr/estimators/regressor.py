@@ -52,7 +52,7 @@ class NumberMixin(RegressorMixin):
         return tags
 
 
-def score_numbers(loss: str, y: Any, prediction: Array, sample_weight: Any) -> float:
+def score_numbers(loss: str, y: Any, prediction: Array, sample_weight: Any = None) -> float:
     """Return R², or D² of counts, which is 0 where all are the same: nothing is to be explained."""
     if loss == "squared":
         return float(r2_score(y, prediction, sample_weight=sample_weight))

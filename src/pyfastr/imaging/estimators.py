@@ -4,9 +4,10 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import accuracy_score
 
 from pyfastr.estimators import FasTRClassifierCV, FasTRRegressorCV
+from pyfastr.estimators.regressor import score_numbers
 from pyfastr.imaging.model import NiftiModel
 
 Array = NDArray[Any]
@@ -142,7 +143,7 @@ class NiftiRegressor(RegressorMixin, NiftiModel):
         return self._ask("predict", imgs, confounds)
 
     def score(self, imgs: Any, y: Any, confounds: Any = None, sample_weight: Any = None) -> float:
-        """Return R² of the prediction.
+        """Return R² of the prediction, or D² of counts.
 
         Parameters
         ----------
@@ -155,7 +156,9 @@ class NiftiRegressor(RegressorMixin, NiftiModel):
         -------
         float
         """
-        return float(r2_score(y, self.predict(imgs, confounds), sample_weight=sample_weight))
+        prediction = self.predict(imgs, confounds)
+        loss = getattr(self.estimator_, "loss", "squared")
+        return score_numbers(loss, y, prediction, sample_weight)
 
 
 class NiftiClassifier(ClassifierMixin, NiftiModel):

@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.display.modes import Mode, modes_of, plain_modes
 from pyfastr.display.stability import ImportanceDisplay
-from pyfastr.estimators.choice import FasTRSelection
+from pyfastr.estimators.choice import DEFAULT_SCORING, FasTRSelection
 from pyfastr.estimators.classifier import BinaryMixin
 from pyfastr.estimators.fitting import FasTRBase
-from pyfastr.estimators.folds import KnownClassifier, KnownRegressor, auc_scores, r2_scores
+from pyfastr.estimators.folds import SCORES, KnownClassifier, KnownRegressor, auc_scores
 from pyfastr.estimators.labels import check_covariate_names
 from pyfastr.estimators.sklearn_private import BaseScorer, check_sample_weight
 from pyfastr.estimators.validation import (
@@ -29,6 +29,7 @@ from pyfastr.estimators.validation import (
 from pyfastr.inference._scaling import unpacked
 from pyfastr.inference._summary import Summary, counted
 from pyfastr.inference._tasks import check_count
+from pyfastr.solver.losses import LOSSES, Loss
 from pyfastr.solver.projection import Projector
 from pyfastr.sources import ScaledSource, Source, as_source, largest_entry
 
@@ -227,9 +228,11 @@ class _Score:
     Attributes
     ----------
     scorer : callable or None
-        None is R², or the area under the ROC curve, of all rows at once.
+        None is R², D² of counts, or the area under the ROC curve, of all rows at once.
+    default : callable
+        What that is.
     known : callable
-        Makes an estimator of known predictions.
+        Makes an estimator of linear predictors that are known.
     y : ndarray
         The response, or the labels.
     codes : ndarray
@@ -238,11 +241,11 @@ class _Score:
     """
 
     scorer: Any
+    default: Any
     known: Any
     y: Array
     codes: Array
     weights: Array | None
-    classify: bool
 
     @classmethod
     def check(
@@ -259,17 +262,19 @@ class _Score:
             weights = check_sample_weight(
                 sample_weight, samples, dtype=float, ensure_non_negative=True
             )
-        known: Any = KnownRegressor
-        if classify:
-            slope = float(model.calibration_)
-            known = partial(KnownClassifier, classes=model.classes_, calibration=lambda: slope)
-        return cls(_checked_scorer(model, scoring, classify), known, y, codes, weights, classify)
+        scorer = _checked_scorer(model, scoring, classify)
+        if not classify:
+            known = partial(_known_numbers, LOSSES[model.loss])
+            return cls(scorer, SCORES[model.loss], known, y, codes, weights)
+        slope = float(model.calibration_)
+        known = partial(KnownClassifier, classes=model.classes_, calibration=lambda: slope)
+        return cls(scorer, auc_scores, known, y, codes, weights)
 
     def __call__(self, predictions: Array) -> Array:
         """Return the score of every row."""
         if self.scorer is None:
-            score = auc_scores if self.classify else r2_scores
-            return score(self.codes, predictions, self.weights)
+            scores: Array = self.default(self.codes, predictions, self.weights)
+            return scores
         samples, options = np.arange(len(self.y))[:, None], {}
         parameters = inspect.signature(self.scorer._score_func).parameters
         if self.weights is not None and "sample_weight" in parameters:
@@ -277,6 +282,11 @@ class _Score:
         return np.array(
             [self.scorer(self.known(row), samples, self.y, **options) for row in predictions]
         )
+
+
+def _known_numbers(loss: Loss, predictor: Array) -> KnownRegressor:
+    """Return an estimator that predicts what a linear predictor means."""
+    return KnownRegressor(loss.predict(predictor))
 
 
 def _losses(
@@ -354,7 +364,7 @@ def _codes(model: Any, y: Array) -> Array:
 
 def _checked_scorer(model: Any, scoring: Any, classify: bool) -> Any:
     """Return a scorer of predictions; None is the default, for which rows need no loop."""
-    if scoring is None or scoring == ("roc_auc" if classify else "r2"):
+    if scoring is None or scoring == ("roc_auc" if classify else DEFAULT_SCORING[model.loss]):
         return None
     scorer = check_scoring(model, scoring=scoring)
     if not isinstance(scorer, BaseScorer):

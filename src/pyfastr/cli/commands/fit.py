@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pyfastr.cli.errors import InputError
-from pyfastr.cli.options import DATA_HELP, SamplesAxis
+from pyfastr.cli.options import DATA_HELP, Loss, SamplesAxis
 from pyfastr.cli.voice import Voice
 
 _DATA, _MODEL, _OUTPUT = "Data", "Model", "Output"
@@ -61,6 +61,10 @@ def fit(
             "--classify", metavar="", help="Tell two classes apart.", rich_help_panel=_MODEL
         ),
     ] = False,
+    loss: Annotated[
+        Loss,
+        typer.Option(help="logistic for --classify, poisson for counts.", rich_help_panel=_MODEL),
+    ] = Loss.squared,
     cv: Annotated[
         bool,
         typer.Option(
@@ -180,6 +184,7 @@ def fit(
         ridge,
         cv=cv,
         classify=classify,
+        loss=loss.value,
         folds=folds or 5,
         seed=seed,
         scale=scale,
