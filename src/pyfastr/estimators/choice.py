@@ -32,6 +32,7 @@ from pyfastr.estimators.watching import CallbackSupportMixin
 from pyfastr.solver.models import Models
 from pyfastr.solver.progress import tell
 from pyfastr.solver.solve import Settings
+from pyfastr.sources import is_in_memory
 
 Array = NDArray[Any]
 
@@ -261,6 +262,8 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
                     "or one made by sklearn.metrics.make_scorer."
                 )
         classes, loss = getattr(self, "classes_", None), getattr(self, "loss", "squared")
+        if not is_in_memory(data.source):
+            X = data.source
         return Scoring(scorer, X, y, data, classes, loss, twin)
 
     def _is_classifier(self) -> bool:

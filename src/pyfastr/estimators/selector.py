@@ -22,7 +22,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from pyfastr.estimators.outlets import SavedMixin
 from pyfastr.estimators.validation import check_tensor, finite_blocks
 from pyfastr.estimators.warning import warn
-from pyfastr.sources import as_source
+from pyfastr.sources import Source, as_source
 
 Array = NDArray[Any]
 
@@ -106,7 +106,7 @@ class SliceSelector(SavedMixin, MetaEstimatorMixin, TransformerMixin, BaseEstima
             The fitted selector itself.
         """
         tensor = check_tensor(self, X, reset=True)
-        cropped = _checked_modes(self.modes, tensor.ndim - 1)
+        cropped = _checked_modes(self.modes, len(tensor.shape) - 1)
         if self.prefit:
             check_is_fitted(self.estimator)
             self.estimator_ = self.estimator
@@ -137,7 +137,10 @@ class SliceSelector(SavedMixin, MetaEstimatorMixin, TransformerMixin, BaseEstima
         tensor = check_tensor(self, X, reset=False)
         if not all(own.any() for own in self.support_):
             warn("No slice is kept, because the coefficient of the estimator is zero.")
-        cropped = _cropped(tensor, self.get_support(indices=True))
+        kept = self.get_support(indices=True)
+        if isinstance(tensor, Source):
+            return _cropped_blocks(tensor, kept)
+        cropped = _cropped(tensor, kept)
         if cropped.size:
             for _ in finite_blocks(as_source(cropped)):
                 pass
@@ -233,6 +236,16 @@ def _used_slices(estimator: Any, shape: tuple[int, ...]) -> list[Array]:
         )
     others = [tuple(m for m in range(coef.ndim) if m != mode) for mode in range(coef.ndim)]
     return [(coef != 0).any(axis=axes) for axes in others]
+
+
+def _cropped_blocks(source: Source, kept: list[Array]) -> Array:
+    """Keep slices of samples in files, reading a block at a time."""
+    shape = (source.shape[0], *(len(own) for own in kept))
+    out = np.empty(shape, source.dtype)
+    if out.size:
+        for rows, block in finite_blocks(source):
+            out[rows] = _cropped(block, kept)
+    return out
 
 
 def _cropped(tensor: Array, kept: list[Array]) -> Array:
