@@ -51,15 +51,15 @@ class MemoryBudget:
 
     @property
     def blocks(self) -> int:
-        return self.total // 10
+        return self.total // 5
 
     @property
     def stored(self) -> int:
-        return 3 * self.total // 20
+        return self.total // 10
 
     @property
     def subset(self) -> int:
-        return 3 * self.total // 20
+        return self.total // 10
 
     @property
     def kept(self) -> int:

@@ -30,10 +30,10 @@ class ChunkedReader:
         self.chunk = int(dataset.chunks[0]) if dataset.chunks else 1
         _check_chunks(dataset, self.place(0))
 
-    def read(self, rows: slice) -> Array:
-        """Return these samples."""
+    def read_into(self, out: Array, rows: slice) -> None:
+        """Write these samples into an array."""
         try:
-            block = np.asarray(self._dataset[rows])
+            self._fill(out, rows)
         except Exception as error:
             _check_open(self._dataset)
             raise OSError(
@@ -41,12 +41,16 @@ class ChunkedReader:
                 f"{rows.stop - 1}: {error} Expected shape {self.shape} and dtype {self.dtype}; the "
                 "file may be truncated or damaged."
             ) from error
-        if len(block) != rows.stop - rows.start:
-            raise OSError(
-                f"X has shrunk: {self.place(rows.start)} has no more than {len(block)} of the "
-                f"samples {rows.start} to {rows.stop - 1}; expected shape {self.shape}."
-            )
-        return block
+
+    def _fill(self, out: Array, rows: slice) -> None:
+        """Read in place where the dataset can."""
+        if hasattr(self._dataset, "read_direct"):
+            self._dataset.read_direct(out, rows)
+            return
+        block = np.asarray(self._dataset[rows])
+        if block.shape != out.shape:
+            raise ValueError(f"what is there has shape {block.shape}.")
+        out[...] = block
 
     def place(self, sample: int) -> str:
         """Name the dataset and its file."""

@@ -29,9 +29,8 @@ class FilesReader:
         self.shape: tuple[int, ...] = (len(self._paths), *first.shape)
         self.dtype: np.dtype[Any] = first.dtype
 
-    def read(self, rows: slice) -> Array:
-        """Return these samples."""
-        block = np.empty((rows.stop - rows.start, *self.shape[1:]), self.dtype)
+    def read_into(self, out: Array, rows: slice) -> None:
+        """Write these samples into an array."""
         for sample in range(rows.start, rows.stop):
             found = self._open(sample)
             if found.shape != self.shape[1:] or not np.can_cast(found.dtype, self.dtype):
@@ -40,8 +39,7 @@ class FilesReader:
                     f"dtype {found.dtype}; expected shape {self.shape[1:]} and dtype {self.dtype}, "
                     f"as in {self.place(0)}."
                 )
-            block[sample - rows.start] = found
-        return block
+            out[sample - rows.start] = found
 
     def place(self, sample: int) -> str:
         """Name the file of a sample."""

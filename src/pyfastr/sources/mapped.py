@@ -35,10 +35,9 @@ class MappedReader:
         self._path, self._offset = path, offset
         self._sample_bytes = prod(X.shape[1:]) * X.dtype.itemsize
 
-    def read(self, rows: slice) -> Array:
-        """Return these samples."""
-        block = np.empty((rows.stop - rows.start, *self.shape[1:]), self.dtype)
-        view = block.data.cast("B")
+    def read_into(self, out: Array, rows: slice) -> None:
+        """Write these samples into an array."""
+        view = out.data.cast("B")
         with self._path.open("rb", buffering=0) as file:
             file.seek(self._offset + rows.start * self._sample_bytes)
             done = 0
@@ -47,7 +46,6 @@ class MappedReader:
                 if not count:
                     self._raise_truncated()
                 done += count
-        return block
 
     def place(self, sample: int) -> str:
         """Name the file."""
@@ -81,12 +79,16 @@ def mapped_reader(X: Array, budget: MemoryBudget) -> MappedReader | None:
         return None
     reader = MappedReader(X, path, _file_offset(X, owner))
     reader.check_size()
-    if X.nbytes <= budget.stored or not np.array_equal(
-        reader.read(slice(0, 1)).view(np.uint8), np.ascontiguousarray(X[:1]).view(np.uint8)
-    ):
-        # Another file has taken the name since, or there is room for the whole map.
+    if X.nbytes <= budget.stored or not _is_same_file(reader, X):
         return None
     return reader
+
+
+def _is_same_file(reader: MappedReader, X: Array) -> bool:
+    """Whether the file still has what is mapped: another one may have taken its name since."""
+    first = np.empty_like(X[:1])
+    reader.read_into(first, slice(0, 1))
+    return first.tobytes() == X[:1].tobytes()
 
 
 def _map_behind(X: Any) -> Any:

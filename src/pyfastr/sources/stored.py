@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from pyfastr.config import MemoryBudget, current_budget
 from pyfastr.sources.ahead import DEPTH, ReadAhead
+from pyfastr.sources.buffers import Buffers
 from pyfastr.sources.manners import ArrayManners
 from pyfastr.sources.memory import BLOCK_BYTES, even_slices, working_dtype
 
 Array = NDArray[Any]
 
-# Of a block at work: as it is stored, and as it is converted, rounded or scaled.
+# Of a block at work: as it is read, and as it is converted, rounded or scaled.
 COPIES = 2
 
 
@@ -40,8 +41,8 @@ class Reader(Protocol):
     @property
     def chunk(self) -> int: ...
 
-    def read(self, rows: slice) -> Array:
-        """Return these samples as they are stored."""
+    def read_into(self, out: Array, rows: slice) -> None:
+        """Write these samples, of the type in which they are stored, into a contiguous array."""
         ...
 
     def place(self, sample: int) -> str:
@@ -79,6 +80,7 @@ class StoredSource(ArrayManners):
         self.slices = _chunk_slices(reader, self.dtype, limit)
         self._numbers = {rows.start: number for number, rows in enumerate(self.slices)}
         self._blocks = ReadAhead(self._load, self.slices, budget.stored)
+        self._buffers = Buffers(_n_blocks())
 
     def read(self, rows: slice) -> Array:
         """Return the C-contiguous block of these samples, which need not be one of `slices`."""
@@ -110,7 +112,12 @@ class StoredSource(ArrayManners):
 
     def _load(self, rows: slice) -> Array:
         """Read and convert; every pass shares the result, so nobody may write to it."""
-        block = np.ascontiguousarray(self._reader.read(rows), dtype=self.dtype)
+        shape, stored = (rows.stop - rows.start, *self.shape[1:]), self._reader.dtype
+        block = self._buffers.empty(shape, stored)
+        self._reader.read_into(block, rows)
+        if stored != self.dtype:
+            raw, block = block, self._buffers.empty(shape, self.dtype)
+            np.copyto(block, raw)
         block.flags.writeable = False
         return block
 
@@ -142,14 +149,14 @@ def is_in_memory(source: Any) -> bool:
 
 def block_limit(budget: MemoryBudget) -> int:
     """Bytes of one block, so that those of all threads and those read ahead are within budget."""
-    return budget.blocks // (COPIES * (_n_threads() + DEPTH))
+    return budget.blocks // _n_blocks()
 
 
-def _n_threads() -> int:
-    """Processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def _n_blocks() -> int:
+    """Blocks in memory at one time: those read ahead, and those that threads work on."""
+    can_tell = hasattr(os, "sched_getaffinity")
+    n_threads = len(os.sched_getaffinity(0)) if can_tell else os.cpu_count() or 1
+    return DEPTH + COPIES * n_threads
 
 
 def _chunk_slices(reader: Reader, dtype: np.dtype[Any], limit: int) -> tuple[slice, ...]:
