@@ -28,6 +28,7 @@ class ChunkedReader:
         self.shape = tuple(map(int, dataset.shape))
         self.dtype = np.dtype(dataset.dtype)
         self.chunk = int(dataset.chunks[0]) if dataset.chunks else 1
+        self._file, self._file_bytes = _hdf5_file(dataset)
         _check_chunks(dataset, self.place(0))
 
     def read_into(self, out: Array, rows: slice) -> None:
@@ -44,6 +45,11 @@ class ChunkedReader:
 
     def _fill(self, out: Array, rows: slice) -> None:
         """Read in place where the dataset can."""
+        if self._file is not None and self._file.stat().st_size < self._file_bytes:
+            # The library would go on, with zeros for what is not there.
+            raise EOFError(
+                f"it has {self._file.stat().st_size} of {self._file_bytes} bytes that it had."
+            )
         if hasattr(self._dataset, "read_direct"):
             self._dataset.read_direct(out, rows)
             return
@@ -81,6 +87,15 @@ def is_dataset(X: Any) -> bool:
 
 def _is_hdf5(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] == "h5py"
+
+
+def _hdf5_file(dataset: Any) -> tuple[Path | None, int]:
+    """Return the file of a dataset and its size, if it is opened to be read and on disk."""
+    file = getattr(dataset, "file", None)
+    if not _is_hdf5(dataset) or file is None or file.mode != "r":
+        return None, 0
+    path = Path(file.filename)
+    return (path, int(file.id.get_filesize())) if path.is_file() else (None, 0)
 
 
 def _check_open(dataset: Any) -> None:
