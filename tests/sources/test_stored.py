@@ -343,8 +343,7 @@ def test_samples_without_any_chunk_are_named(X, store, kind, tmp_path):
         (
             lambda p: np.save(p, np.zeros((12, 10))),
             ValueError,
-            r"sample 42 in file .*sample0042.npy of shape \(12, 10\) and dtype float64; expected "
-            r"shape \(12, 10, 8\) and dtype float64, as in file .*sample0000.npy",
+            r"sample0042.npy of shape \(12, 10\) .* shape \(12, 10, 8\) .* as in .*sample0000.npy",
         ),
         (
             lambda p: np.save(p, np.zeros((12, 10, 8), complex)),

@@ -178,9 +178,8 @@ def _chunk_bytes(reader: Reader, dtype: np.dtype[Any]) -> int:
 
 def _n_parts(reader: Reader, dtype: np.dtype[Any], limit: int) -> int:
     """Return in how many parts a chunk is read: one, if it is not too large; samples are whole."""
-    return min(
-        max(1, min(reader.chunk, reader.shape[0])), ceil(_chunk_bytes(reader, dtype) / limit)
-    )
+    most = min(reader.chunk, reader.shape[0])
+    return max(1, min(most, ceil(_chunk_bytes(reader, dtype) / limit)))
 
 
 def _advice(reader: Reader, dtype: np.dtype[Any], limit: int) -> str:
