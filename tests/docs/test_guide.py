@@ -18,11 +18,13 @@ PAGES = [
 NEEDS = {
     "display": "matplotlib",
     "generate_report": "jinja2",
+    "h5py": "h5py",
     "imaging": "nilearn",
     "pandas": "pandas",
     ".save(": "safetensors",
     "tensorly": "tensorly",
     "xarray": "xarray",
+    "zarr": "zarr",
 }
 
 

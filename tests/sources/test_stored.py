@@ -1,6 +1,8 @@
 """Samples in files: the same blocks as in memory, read chunk by chunk, each once a pass."""
 
+import gc
 import multiprocessing
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import h5py
@@ -365,3 +367,15 @@ def test_a_file_that_does_not_fit_is_named(X, store, tmp_path, damage, error, me
 def test_a_list_of_files_of_several_kinds_is_refused():
     with pytest.raises(ValueError, match=r"'b.csv' is one of 1 that are no .npy file"):
         as_source(["a.npy", "b.csv", "c.npy"])
+
+
+def test_what_stays_is_freed_with_the_source(X, counting):
+    source = as_source(counting(X, 5))
+    blocks_of(source)
+    block = weakref.ref(source.read(source.slices[0]))
+    gc.disable()
+    try:
+        del source
+        assert block() is None
+    finally:
+        gc.enable()

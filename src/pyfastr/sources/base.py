@@ -45,7 +45,8 @@ class Source(Protocol):
 
 def is_stored(X: Any) -> bool:
     """Whether `X` is read from files, or a source, rather than an array or what becomes one."""
-    return isinstance(X, Source) or is_dataset(X) or is_file_list(X)
+    # A dataset whose file is closed tells no shape, not even to a protocol: it comes first.
+    return is_dataset(X) or isinstance(X, Source) or is_file_list(X)
 
 
 def as_source(X: Any) -> Source:
@@ -54,13 +55,13 @@ def as_source(X: Any) -> Source:
     Datasets of h5py and Zarr, lists of .npy files, and memory maps that are large beside the memory
     budget are read from their files. Small maps and all else are read as arrays.
     """
-    if isinstance(X, Source):
-        return X
     budget = current_budget()
-    if is_file_list(X):
-        return StoredSource(FilesReader(X), budget)
     if is_dataset(X):
         return StoredSource(ChunkedReader(X), budget)
+    if isinstance(X, Source):
+        return X
+    if is_file_list(X):
+        return StoredSource(FilesReader(X), budget)
     X = np.asarray(X)
     mapped = mapped_reader(X, budget)
     if mapped is not None:

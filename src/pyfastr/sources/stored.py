@@ -79,8 +79,8 @@ class StoredSource(ArrayManners):
         self.advice = _advice(reader, self.dtype, limit)
         self.slices = _chunk_slices(reader, self.dtype, limit)
         self._numbers = {rows.start: number for number, rows in enumerate(self.slices)}
+        self._load = _Loader(reader, self.dtype)
         self._blocks = ReadAhead(self._load, self.slices, budget.stored)
-        self._buffers = Buffers(_n_blocks())
 
     def read(self, rows: slice) -> Array:
         """Return the C-contiguous block of these samples, which need not be one of `slices`."""
@@ -110,9 +110,16 @@ class StoredSource(ArrayManners):
             return self._load(slice(first, last))
         return block[first - own.start : last - own.start]
 
-    def _load(self, rows: slice) -> Array:
-        """Read and convert; every pass shares the result, so nobody may write to it."""
-        shape, stored = (rows.stop - rows.start, *self.shape[1:]), self._reader.dtype
+
+class _Loader:
+    """Reads and converts blocks; passes share them, so nobody may write to them."""
+
+    def __init__(self, reader: Reader, dtype: np.dtype[Any]) -> None:
+        self._reader, self.dtype = reader, dtype
+        self._buffers = Buffers(_n_blocks())
+
+    def __call__(self, rows: slice) -> Array:
+        shape, stored = (rows.stop - rows.start, *self._reader.shape[1:]), self._reader.dtype
         block = self._buffers.empty(shape, stored)
         self._reader.read_into(block, rows)
         if stored != self.dtype:
