@@ -264,6 +264,8 @@ def test_large_chunks_are_warned_of_at_the_users_line(data, store):
     ("make", "message"),
     [
         (lambda f: f.create_dataset("X", data=np.zeros(9)), r"X has shape \(9,\); expected \(n_"),
+        (lambda f: f.create_dataset("X", data=3.0), "X is one number, dataset /X of .*X.h5"),
+        (lambda f: f.create_dataset("X", data=np.zeros((0, 3, 2))), "0 sample.*minimum of 2"),
         (lambda f: f.create_dataset("X", data=np.zeros((1, 3, 2))), "1 sample.*minimum of 2"),
         (lambda f: f.create_dataset("X", data=np.zeros((9, 3), complex)), "complex128; expected"),
         (lambda f: f.create_dataset("X", data=np.array([[b"a"]] * 9)), "S1; expected real"),
@@ -277,6 +279,13 @@ def test_stored_arrays_that_cannot_be_fitted_are_refused(tmp_path, make, message
         for model in (FasTRRegressor(), FasTRClassifier()):
             with pytest.raises(ValueError, match=message):
                 model.fit(X, np.arange(9) % 2)
+
+
+@pytest.mark.parametrize("dtype", [complex, "U3"])
+def test_files_without_real_numbers_are_refused(store, dtype):
+    paths = store(np.zeros((9, 3, 2), dtype), "npy files")
+    with pytest.raises(ValueError, match=r"X has dtype .*; expected real numbers"):
+        FasTRRegressor().fit(paths, np.arange(9))
 
 
 def test_predict_compares_shapes_and_finds_nan_in_its_only_pass(data, store, counting):

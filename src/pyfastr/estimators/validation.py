@@ -257,7 +257,7 @@ def _as_samples(estimator: Any, X: Any, min_samples: int) -> Samples:
     tensor: Samples
     if is_stored(X):
         tensor = as_source(X)
-        _check_stored(estimator, X, tensor, min_samples)
+        _check_stored(estimator, tensor, min_samples)
     else:
         tensor = _as_real_array(estimator, X, min_samples)
         mapped = as_source(tensor)
@@ -272,9 +272,9 @@ def _as_samples(estimator: Any, X: Any, min_samples: int) -> Samples:
     return tensor
 
 
-def _check_stored(estimator: Any, X: Any, source: Source, min_samples: int) -> None:
+def _check_stored(estimator: Any, source: Source, min_samples: int) -> None:
     """Ask of stored samples what scikit-learn asks of arrays, in words like its own."""
-    dtype = np.dtype(getattr(X, "dtype", source.dtype))
+    dtype = getattr(source, "stored_dtype", source.dtype)
     if dtype.kind not in _REAL_KINDS:
         raise ValueError(f"X has dtype {dtype}; expected real numbers.")
     if len(source.shape) < 2:

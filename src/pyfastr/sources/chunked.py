@@ -26,6 +26,8 @@ class ChunkedReader:
         _check_open(dataset)
         self._dataset = dataset
         self.shape = tuple(map(int, dataset.shape))
+        if not self.shape:
+            raise ValueError(f"X is one number, {self.place(0)}; expected an array of samples.")
         self.dtype = np.dtype(dataset.dtype)
         self.chunk = int(dataset.chunks[0]) if dataset.chunks else 1
         self._file, self._file_bytes = _hdf5_file(dataset)

@@ -64,6 +64,8 @@ class StoredSource(ArrayManners):
 
     Attributes
     ----------
+    stored_dtype : numpy.dtype
+        Before conversion.
     advice : str
         What a person should know of the way X is stored; mostly nothing.
     """
@@ -74,6 +76,7 @@ class StoredSource(ArrayManners):
         budget = current_budget() if budget is None else budget
         self._reader = reader
         self.shape: tuple[int, ...] = tuple(map(int, reader.shape))
+        self.stored_dtype = reader.dtype
         self.dtype = working_dtype(reader.dtype)
         limit = block_limit(budget)
         self.advice = _advice(reader, self.dtype, limit)
