@@ -11,21 +11,28 @@ from typing import Any
 PROC = Path("/proc/self")
 
 
-def peak_above_data(prepare: Callable[..., Any], work: Callable[[Any], None], *args: Any) -> float:
+def peak_above_data(prepare: Callable[..., Any], work: Callable[[Any], Any], *args: Any) -> float:
     """Call ``work(prepare(*args))`` in a new process; return the bytes it took above the data."""
+    return measured_above_data(prepare, work, *args)[0]
+
+
+def measured_above_data(
+    prepare: Callable[..., Any], work: Callable[[Any], Any], *args: Any
+) -> tuple[float, Any]:
+    """Do so, and return what the work found as well."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
         return pool.submit(_measure, prepare, work, args).result()
 
 
 def _measure(
-    prepare: Callable[..., Any], work: Callable[[Any], None], args: tuple[Any, ...]
-) -> float:
+    prepare: Callable[..., Any], work: Callable[[Any], Any], args: tuple[Any, ...]
+) -> tuple[float, Any]:
     data = prepare(*args)
     _forget_peak()
     with_data = _resident()
-    work(data)
-    return _peak() - with_data
+    found = work(data)
+    return _peak() - with_data, found
 
 
 def _forget_peak() -> None:

@@ -72,3 +72,65 @@ def draw_contents(subject="P1", n_voxels=40, seed=0):
 @pytest.fixture
 def contents():
     return draw_contents()
+
+
+@pytest.fixture(name="store")
+def samples_in_files(tmp_path):
+    """Write samples in one kind of storage, and open them as a user would."""
+    opened = []
+
+    def store(X, kind, chunk=7):
+        if kind == "memmap":
+            np.save(tmp_path / "X.npy", X)
+            return np.load(tmp_path / "X.npy", mmap_mode="r")
+        if kind == "npy files":
+            for i, x in enumerate(X):
+                np.save(tmp_path / f"sample{i:04d}.npy", x)
+            return sorted(map(str, tmp_path.glob("sample*.npy")))
+        if "zarr" in kind:
+            return store_in_zarr(tmp_path / "X.zarr", X, kind, chunk)
+        import h5py
+
+        with h5py.File(tmp_path / "X.h5", "w") as file:
+            chunks = None if kind == "contiguous hdf5" else (chunk, *X.shape[1:])
+            compression = "gzip" if kind == "gzip hdf5" else None
+            file.create_dataset("inner/X", data=X, chunks=chunks, compression=compression)
+        opened.append(h5py.File(tmp_path / "X.h5"))
+        return opened[-1]["inner/X"]
+
+    yield store
+    for file in opened:
+        file.close()
+
+
+def store_in_zarr(path, X, kind, chunk):
+    import zarr
+
+    width = max(1, X.shape[-1] // 2)
+    options = {"chunks": (chunk, *X.shape[1:-1], width), "zarr_format": 2 if "2" in kind else 3}
+    if kind == "sharded zarr":
+        options["shards"] = (2 * chunk, *X.shape[1:-1], 2 * width)
+    array = zarr.create_array(path, shape=X.shape, dtype=X.dtype, **options)
+    array[...] = X
+    return zarr.open_array(path, mode="r")
+
+
+class CountingDataset:
+    """A stored array that knows which samples were read."""
+
+    def __init__(self, X, chunk):
+        self._X, self.reads = X, []
+        self.shape, self.dtype, self.chunks = X.shape, X.dtype, (chunk, *X.shape[1:])
+
+    def __getitem__(self, rows):
+        self.reads.append(rows)
+        return self._X[rows]
+
+    @property
+    def n_read(self):
+        return sum(rows.stop - rows.start for rows in self.reads)
+
+
+@pytest.fixture(name="counting")
+def counting_dataset():
+    return CountingDataset

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyfastr import baselines, datasets, display, imaging, inference, metrics
+    from pyfastr.config import config_context, get_config, set_config
     from pyfastr.estimators import (
         FasTRClassifier,
         FasTRClassifierCV,
@@ -28,14 +29,17 @@ __all__ = [
     "TensorScaler",
     "__version__",
     "baselines",
+    "config_context",
     "datasets",
     "display",
     "fastr_path",
+    "get_config",
     "imaging",
     "inference",
     "load",
     "metrics",
     "save",
+    "set_config",
     "theory_threshold",
 ]
 
@@ -50,6 +54,7 @@ _ESTIMATORS = {
     "theory_threshold",
 }
 _FILES = {"load", "save"}
+_SETTINGS = {"config_context", "get_config", "set_config"}
 _MODULES = {"baselines", "datasets", "display", "imaging", "inference", "metrics"}
 
 
@@ -59,6 +64,8 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module("pyfastr.estimators"), name)
     if name in _FILES:
         return getattr(import_module("pyfastr.persistence"), name)
+    if name in _SETTINGS:
+        return getattr(import_module("pyfastr.config"), name)
     if name in _MODULES:
         return import_module(f"pyfastr.{name}")
     raise AttributeError(f"module 'pyfastr' has no attribute {name!r}")

@@ -8,6 +8,9 @@ import pytest
 
 import pyfastr
 from pyfastr import FasTRClassifierCV, FasTRRegressor, FasTRRegressorCV, TensorScaler
+from pyfastr.cli.options import SamplesAxis
+from pyfastr.cli.samples import read_samples
+from pyfastr.cli.voice import Voice
 
 FIT = ("fit", "X.npy", "people.csv:score", "-o", "model.fastr")
 
@@ -228,3 +231,17 @@ def test_a_model_file_does_not_say_who_watched(here, data):
     model.best_estimator_.set_params(verbose=1)
     silence(model)
     assert (model.verbose, model.best_estimator_.verbose) == (0, 0)
+
+
+def test_samples_of_stores_stay_in_their_files(here, data):
+    h5py, zarr = pytest.importorskip("h5py"), pytest.importorskip("zarr")
+    X, *_ = data
+    zarr.save_array(here / "X.zarr", X)
+    with h5py.File(here / "X.h5", "w") as store:
+        store["X"] = X
+    for place, kind in (("X.h5", h5py.Dataset), ("X.zarr", zarr.Array)):
+        samples = read_samples(str(here / place), SamplesAxis.first, Voice())
+        assert isinstance(samples.X, kind)
+        assert (samples.n_samples, *samples.shape) == X.shape
+    samples = read_samples(str(here / "X.h5"), SamplesAxis.last, Voice())
+    assert isinstance(samples.X, np.ndarray)

@@ -18,10 +18,12 @@ PAGES = [
 NEEDS = {
     "display": "matplotlib",
     "generate_report": "jinja2",
+    "h5py": "h5py",
     "imaging": "nilearn",
     "pandas": "pandas",
     "tensorly": "tensorly",
     "xarray": "xarray",
+    "zarr": "zarr",
 }
 
 

@@ -14,6 +14,7 @@ from pyfastr.baselines.glm import FAMILIES
 from pyfastr.estimators.classifier import check_tensor_and_classes
 from pyfastr.estimators.validation import (
     LinearTensorMixin,
+    Samples,
     check_covariates,
     check_tensor_and_response,
 )
@@ -116,7 +117,7 @@ class ResponseMixin(LinearTensorMixin, RegressorMixin):
         Z = check_covariates(covariates, len(predictor), expected=0 if own is None else len(own))
         return predictor if Z is None else predictor + (Z @ own).astype(predictor.dtype)
 
-    def _checked(self, X: Any, y: Any) -> tuple[Array, Array]:
+    def _checked(self, X: Any, y: Any) -> tuple[Samples, Array]:
         """Return checked samples and a response that the family can have made, in float64."""
         if _is_binomial(self):
             X, _, self.classes_, labels = check_tensor_and_classes(self, X, y)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.baselines.limits import check_copy_memory
-from pyfastr.estimators.validation import check_tensor_and_response
+from pyfastr.estimators.validation import as_array, check_tensor_and_response
 from pyfastr.sources import as_source, largest_entry
 
 Array = NDArray[Any]
@@ -57,7 +57,8 @@ def flatten(
     A C-contiguous float64 X without intercept is not copied; anything else is, once, after
     `check_size` was told the numbers of samples and of their elements.
     """
-    X, y = check_tensor_and_response(estimator, X, y)
+    tensor, y = check_tensor_and_response(estimator, X, y)
+    X = as_array(X, tensor)
     if check_size is not None:
         check_size(len(X), prod(X.shape[1:]))
     source = as_source(X)

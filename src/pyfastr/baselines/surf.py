@@ -27,7 +27,7 @@ from pyfastr.baselines.surf_path import (
     trace_path,
 )
 from pyfastr.estimators.sklearn_private import Interval, checks_parameters
-from pyfastr.estimators.validation import LinearTensorMixin, check_tensor_and_response
+from pyfastr.estimators.validation import LinearTensorMixin, as_array, check_tensor_and_response
 from pyfastr.estimators.warning import warn
 from pyfastr.solver.projection import Projector
 from pyfastr.sources import Source, as_source
@@ -186,7 +186,8 @@ class SURF(LinearTensorMixin, RegressorMixin, BaseEstimator):
         SURF
             The fitted estimator itself.
         """
-        X, y = check_tensor_and_response(self, X, y)
+        tensor, y = check_tensor_and_response(self, X, y)
+        X = as_array(X, tensor)
         source = as_source(X)
         check_scales(source, y)
         paths = _Paths(X, source, self._splits(X, y), self._settings())
@@ -314,7 +315,8 @@ def stagewise_path(
     """
     model = SURF(ridge, step=step, slack=slack, max_iter=max_iter, fit_intercept=fit_intercept)
     model._validate_params()
-    X, y = check_tensor_and_response(model, X, y)
+    tensor, y = check_tensor_and_response(model, X, y)
+    X = as_array(X, tensor)
     source = as_source(X)
     check_scales(source, y)
     held_out = np.asarray(test, dtype=int)

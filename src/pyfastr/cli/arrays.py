@@ -1,6 +1,5 @@
 """Arrays from files: NumPy, HDF5, Zarr and MATLAB."""
 
-import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 
 from pyfastr.cli.errors import InputError, as_input_error
 from pyfastr.cli.places import Place
+from pyfastr.config import physical_memory
 from pyfastr.estimators.extras import require
 
 Array = NDArray[Any]
@@ -46,9 +46,32 @@ def read_array(place: Place, option: str) -> Array:
     ndarray
         A memory map of an .npy file; what is stored otherwise is read into memory.
     """
+    return _found(_READERS, place, option)
+
+
+def open_array(place: Place, option: str) -> Any:
+    """Find an array without reading it, where its file allows that.
+
+    Parameters
+    ----------
+    place : Place
+    option : str
+        What it was given as, for errors.
+
+    Returns
+    -------
+    ndarray or dataset
+        What is stored in HDF5 or Zarr is left there: its file stays open as long as the dataset is
+        in use. Other arrays are as `read_array` returns them.
+    """
+    return _found(_OPENERS, place, option)
+
+
+def _found(kinds: dict[str, Callable[[Place, str], Any]], place: Place, option: str) -> Any:
+    """Read or open, and refuse what is neither numbers nor text."""
     # Each library has errors of its own for files that are damaged or cut short.
     with as_input_error(Exception, what=f"{option}: {place.file} cannot be read"):
-        found = _READERS[place.file.suffix.lower()](place, option)
+        found = kinds[place.file.suffix.lower()](place, option)
     if found.dtype.kind not in "biufUS":
         raise InputError(f"{option}: {place} has dtype {found.dtype}; expected numbers or text.")
     return found
@@ -66,21 +89,34 @@ def _read_npz(place: Place, option: str) -> Array:
         return archive[_chosen(place, option, archive.files)]
 
 
-def _read_hdf5(place: Place, option: str) -> Array:
+def _open_hdf5(place: Place, option: str) -> Any:
     h5py = require("h5py", "stored", "Reading HDF5 files")
-    with h5py.File(place.file, "r") as file:
-        return _read_dataset(file, place, option, _datasets_of(file, h5py))
+    file = h5py.File(place.file, "r")
+    try:
+        return file[_chosen(place, option, _datasets_of(file, h5py))]
+    except InputError:
+        file.close()
+        raise
 
 
-def _read_zarr(place: Place, option: str) -> Array:
+def _read_hdf5(place: Place, option: str) -> Array:
+    dataset = _open_hdf5(place, option)
+    with dataset.file:
+        return _read_dataset(dataset, place, option)
+
+
+def _open_zarr(place: Place, option: str) -> Any:
     zarr = require("zarr", "stored", "Reading Zarr stores")
     store = zarr.open(str(place.file), mode="r")
     if isinstance(store, zarr.Array):
-        _check_fits_in_memory(store, place, option)
-        return np.asarray(store[...])
+        return store
     members = store.members(max_depth=None)
     names = [name for name, member in members if isinstance(member, zarr.Array)]
-    return _read_dataset(store, place, option, names)
+    return store[_chosen(place, option, names)]
+
+
+def _read_zarr(place: Place, option: str) -> Array:
+    return _read_dataset(_open_zarr(place, option), place, option)
 
 
 def _read_mat(place: Place, option: str) -> Array:
@@ -102,6 +138,11 @@ _READERS: dict[str, Callable[[Place, str], Array]] = {
     ".mat": _read_mat,
     **dict.fromkeys(_HDF5, _read_hdf5),
 }
+_OPENERS: dict[str, Callable[[Place, str], Any]] = {
+    **_READERS,
+    ".zarr": _open_zarr,
+    **dict.fromkeys(_HDF5, _open_hdf5),
+}
 
 
 def _datasets_of(file: Any, h5py: Any) -> list[str]:
@@ -111,9 +152,8 @@ def _datasets_of(file: Any, h5py: Any) -> list[str]:
     return [name for name in names if not name.startswith("#")]
 
 
-def _read_dataset(store: Any, place: Place, option: str, names: list[str]) -> Array:
-    """Read a named array of a store into memory."""
-    dataset = store[_chosen(place, option, names)]
+def _read_dataset(dataset: Any, place: Place, option: str) -> Array:
+    """Read an array of a store into memory."""
     _check_fits_in_memory(dataset, place, option)
     found = dataset[...]
     if found.dtype.kind == "O" and all(isinstance(entry, bytes) for entry in found.flat):
@@ -141,17 +181,10 @@ def _chosen(place: Place, option: str, names: Iterable[str]) -> str:
 def _check_fits_in_memory(dataset: Any, place: Place, option: str) -> None:
     """Refuse an array that this machine cannot hold."""
     size = int(np.prod(dataset.shape, dtype=float)) * dataset.dtype.itemsize
-    memory = _physical_memory()
+    memory = physical_memory()
     if memory is not None and size > memory:
         raise InputError(
             f"{option}: {place} has {size / _GIGABYTE:.0f} GB, this machine "
-            f"{memory / _GIGABYTE:.0f} GB of memory. Save it as .npy, which is read piece by piece."
+            f"{memory / _GIGABYTE:.0f} GB of memory. Store samples along the first axis in .npy, "
+            "HDF5 or Zarr, which are read piece by piece."
         )
-
-
-def _physical_memory() -> int | None:
-    """Bytes of memory, where the system tells."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return None

@@ -125,7 +125,7 @@ def _check_image_options(samples: Samples, files: FitFiles, mask: Path | None) -
 def _fit(model: Any, read: FitData, voice: Voice) -> Any:
     """Fit; what the estimators refuse is told with the names of the files."""
     files = f"fitting {read.target.place} to {read.samples.place}"
-    with voice.hearing_warnings(), as_input_error(ValueError, what=files):
+    with voice.hearing_warnings(), as_input_error(ValueError, OSError, what=files):
         arguments = arguments_for(model, read.covariates, "fit", groups=read.groups)
         model.fit(read.samples.X, read.target.array, **arguments)
     silence(model)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pyfastr.cli.arrays import is_array_file, read_array
+from pyfastr.cli.arrays import is_array_file, open_array, read_array
 from pyfastr.cli.errors import InputError
 from pyfastr.cli.images import is_image, list_images, load_header
 from pyfastr.cli.options import SamplesAxis
@@ -22,7 +22,7 @@ class Samples:
     Attributes
     ----------
     place : Place
-    X : ndarray, list of str, or str
+    X : ndarray, dataset, list of str, or str
         An array of shape (n_samples, p1, ..., pM), paths of images, or that of a 4-D image.
     n_samples : int
     shape : tuple of int
@@ -98,7 +98,8 @@ def read_samples(
 
 def _read_tensor(place: Place, axis: SamplesAxis, voice: Voice, option: str) -> Samples:
     """Read an array with samples along its first axis."""
-    X = read_array(place, option)
+    # Only along the first axis are samples read piece by piece.
+    X = (read_array if axis is SamplesAxis.last else open_array)(place, option)
     if X.ndim < 2 or X.dtype.kind not in "biuf":
         raise InputError(
             f"{option}: {place} has shape {X.shape} and dtype {X.dtype}; expected numbers with an "
@@ -113,7 +114,7 @@ def _read_tensor(place: Place, axis: SamplesAxis, voice: Voice, option: str) -> 
             f"{place}: the first axis is taken to count samples, {len(X)} of shape "
             f"{times(X.shape[1:])}. If it is the last one, add --samples-axis last."
         )
-    return Samples(place, X, len(X), X.shape[1:])
+    return Samples(place, X, X.shape[0], tuple(X.shape[1:]))
 
 
 def _open_image(place: Place, option: str) -> Samples:

@@ -32,6 +32,7 @@ from pyfastr.estimators.watching import CallbackSupportMixin
 from pyfastr.solver.models import Models
 from pyfastr.solver.progress import tell
 from pyfastr.solver.solve import Settings
+from pyfastr.sources import is_in_memory
 
 Array = NDArray[Any]
 
@@ -263,6 +264,8 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
                     "be given the covariates that predictions need; expected the name of a score, "
                     "or one made by sklearn.metrics.make_scorer."
                 )
+        if not is_in_memory(data.source):
+            X = data.source
         return Scoring(scorer, X, y, data, getattr(self, "classes_", None), self.loss, twin)
 
     def _is_classifier(self) -> bool:

@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, check_loss
 from pyfastr.estimators.sklearn_private import StrOptions, check_sample_weight
-from pyfastr.estimators.validation import check_tensor
+from pyfastr.estimators.validation import Samples, check_tensor
 from pyfastr.estimators.watching import fit_method
 from pyfastr.solver.losses import LOSSES
 from pyfastr.solver.models import Models
@@ -107,7 +107,7 @@ class BinaryMixin(ClassifierMixin):
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Samples, Array, Array | None]:
         """Return checked samples, labels -1 and 1, and weights; set `classes_`."""
         X, y, self.classes_, labels = check_tensor_and_classes(self, X, y)
         weights = None
@@ -225,8 +225,9 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, p1, ..., pM)
-            M >= 1. Never copied or written to.
+        X : array-like or stored, of shape (n_samples, p1, ..., pM)
+            M >= 1. Never copied or written to. A memory map, a dataset of h5py or Zarr and a list
+            of .npy files, one a sample, are read block by block within the memory budget.
         y : array-like of shape (n_samples,)
             Two classes, labelled in any way.
         sample_weight : array-like of shape (n_samples,), optional
@@ -301,7 +302,7 @@ def calibrate(loss: str, decision: Array, labels: Array, weights: Array | None) 
     return float(brentq(gradient, FLATTEST, steepest, xtol=1e-14)) / size
 
 
-def check_tensor_and_classes(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, Array, Array]:
+def check_tensor_and_classes(estimator: Any, X: Any, y: Any) -> tuple[Samples, Array, Array, Array]:
     """Return checked samples and y, its two classes, and the labels as -1 and 1."""
     if y is None:
         raise ValueError(

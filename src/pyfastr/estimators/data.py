@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pyfastr.estimators.labels import record_covariates
 from pyfastr.estimators.sklearn_private import check_sample_weight
-from pyfastr.estimators.validation import check_covariates
+from pyfastr.estimators.validation import Samples, check_covariates
 from pyfastr.solver.losses import SQUARED, Loss
 from pyfastr.solver.models import Models
 from pyfastr.solver.problem import Problem, make_problem
@@ -47,7 +47,7 @@ class Data:
     def check(
         cls,
         estimator: Any,
-        X: Array,
+        X: Samples,
         y: Array,
         sample_weight: Any,
         covariates: Any,

@@ -20,6 +20,7 @@ from pyfastr.estimators.warning import warn
 from pyfastr.solver.losses import POISSON
 from pyfastr.solver.models import Models
 from pyfastr.solver.solve import GRID_BUDGET, GridFits, Settings, solve_grid
+from pyfastr.sources import Source, some_samples
 
 Array = NDArray[Any]
 Split = tuple[Array, Array]
@@ -285,9 +286,15 @@ class Scoring:
         y = safe_indexing(self.y, test)
         if not isinstance(self.scorer, BaseScorer):
             fitted = self.fitted(fits, which, train)
-            return float(self.scorer(fitted, safe_indexing(self.X, test), y))
+            return float(self.scorer(fitted, self._samples(test), y))
         known = self._known(fits.predictors[which], train)
         return float(self.scorer(known, test[:, None], y, **self._weight_option(test)))
+
+    def _samples(self, which: Array) -> Any:
+        """Return some samples; those of files are not read before the scorer does."""
+        if isinstance(self.X, Source):
+            return some_samples(self.X, which)
+        return safe_indexing(self.X, which)
 
     def _known(self, predictor: Array, train: Array) -> BaseEstimator:
         if self.classes is None:

@@ -118,7 +118,7 @@ def fastr_path(
     Parameters
     ----------
     X : array-like of shape (n_samples, p1, ..., pM)
-        M >= 1. Never copied or written to.
+        M >= 1. Never copied or written to; stored data are read block by block.
     y : array-like of shape (n_samples,)
     thresholds : sequence of float or "auto", default="auto"
         Relative thresholds in [0, 1); "auto" has 31 from 0 to 0.6.

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.estimators.outlets import SavedMixin
 from pyfastr.estimators.sklearn_private import StrOptions, check_sample_weight, checks_parameters
-from pyfastr.estimators.validation import check_tensor, finite_blocks
-from pyfastr.sources import Source, as_source
+from pyfastr.estimators.validation import Samples, check_tensor, finite_blocks
+from pyfastr.sources import ScaledSource, Source, as_source, is_in_memory
 
 Array = NDArray[Any]
 
@@ -115,7 +115,7 @@ class TensorScaler(SavedMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstim
         """
         X = check_tensor(self, X, reset=True)
         weights = _check_weights(sample_weight, X)
-        self.n_samples_seen_ = len(X) if sample_weight is None else float(weights.sum())
+        self.n_samples_seen_ = X.shape[0] if sample_weight is None else float(weights.sum())
         self._set_statistics(as_source(X), weights)
         return self
 
@@ -125,20 +125,24 @@ class TensorScaler(SavedMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstim
         self.mean_ = _check_no_overflow(moments.mean) if self.with_mean else None
         self.scale_ = _scale(moments, self.n_samples_seen_) if self.with_std else None
 
-    def transform(self, X: Any) -> Array:
-        """Centre and scale into a new array.
+    def transform(self, X: Any) -> Any:
+        """Centre and scale into a new array, or as blocks are read if X is in files.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, p1, ..., pM)
+        X : array-like or stored, of shape (n_samples, p1, ..., pM)
 
         Returns
         -------
         ndarray of shape (n_samples, p1, ..., pM)
-            float32 for float32 input, otherwise float64.
+            float32 for float32 input, otherwise float64. For X in files, a source that all
+            estimators take as X, that scales each block when it is read, and of which
+            ``np.asarray`` makes an array.
         """
         check_is_fitted(self)
         source = as_source(check_tensor(self, X, reset=False))
+        if not is_in_memory(source):
+            return ScaledSource(source, self.mean_, self.scale_)
         out = np.empty(source.shape, dtype=source.dtype)
         for rows, block in finite_blocks(source):
             # Written straight into the result; the mean is float64, so a float32 block
@@ -271,7 +275,7 @@ def _check_no_overflow(statistic: Array) -> Array:
     return statistic
 
 
-def _check_weights(sample_weight: Any, X: Array) -> Array:
+def _check_weights(sample_weight: Any, X: Samples) -> Array:
     """Return weights that are finite, not negative and not all zero."""
     weights: Array = check_sample_weight(sample_weight, X, dtype=np.float64)
     if weights.min() < 0 or weights.max() == 0:

@@ -21,7 +21,7 @@ from pyfastr.estimators.sklearn_private import (
 )
 from pyfastr.estimators.validation import check_modes_asked_for, check_tensor, finite_blocks
 from pyfastr.estimators.warning import warn
-from pyfastr.sources import as_source
+from pyfastr.sources import Source, as_source
 
 Array = NDArray[Any]
 
@@ -105,7 +105,7 @@ class SliceSelector(SavedMixin, MetaEstimatorMixin, TransformerMixin, BaseEstima
             The fitted selector itself.
         """
         tensor = check_tensor(self, X, reset=True)
-        cropped = check_modes_asked_for(self.modes, tensor.ndim - 1)
+        cropped = check_modes_asked_for(self.modes, len(tensor.shape) - 1)
         if self.prefit:
             check_is_fitted(self.estimator)
             self.estimator_ = self.estimator
@@ -136,7 +136,10 @@ class SliceSelector(SavedMixin, MetaEstimatorMixin, TransformerMixin, BaseEstima
         tensor = check_tensor(self, X, reset=False)
         if not all(own.any() for own in self.support_):
             warn("No slice is kept, because the coefficient of the estimator is zero.")
-        cropped = _cropped(tensor, self.get_support(indices=True))
+        kept = self.get_support(indices=True)
+        if isinstance(tensor, Source):
+            return _cropped_blocks(tensor, kept)
+        cropped = _cropped(tensor, kept)
         if cropped.size:
             for _ in finite_blocks(as_source(cropped)):
                 pass
@@ -234,6 +237,16 @@ def _used_slices(estimator: Any, shape: tuple[int, ...]) -> list[Array]:
         )
     others = [tuple(m for m in range(coef.ndim) if m != mode) for mode in range(coef.ndim)]
     return [(coef != 0).any(axis=axes) for axes in others]
+
+
+def _cropped_blocks(source: Source, kept: list[Array]) -> Array:
+    """Keep slices of samples in files, reading a block at a time."""
+    shape = (source.shape[0], *(len(own) for own in kept))
+    out = np.empty(shape, source.dtype)
+    if out.size:
+        for rows, block in finite_blocks(source):
+            out[rows] = _cropped(block, kept)
+    return out
 
 
 def _cropped(tensor: Array, kept: list[Array]) -> Array:

@@ -16,9 +16,12 @@ from sklearn.utils.validation import (
 )
 
 from pyfastr.estimators.labels import check_modes, record_modes
-from pyfastr.sources import Source, as_source, largest_entry
+from pyfastr.estimators.warning import warn
+from pyfastr.sources import Source, as_source, is_in_memory, is_stored, size_of
 
 Array = NDArray[Any]
+# An array in memory, or a source that reads files.
+Samples = Array | Source
 
 _REAL_KINDS = "biuf"
 # What a fit records of its input, before anything is solved.
@@ -35,19 +38,20 @@ def check_tensor(
     reset: bool,
     min_samples: int = 1,
     feature_names: bool = True,
-) -> Array:
-    """Return `X` as an array of at least two dimensions, without a copy of an array.
+) -> Samples:
+    """Return `X` as an array of at least two dimensions, without a copy, or as a source of files.
 
     Sparse, complex, one-dimensional, empty and non-numeric input is refused with
     scikit-learn's own messages. The type and the layout of `X` are left as they are
-    (sources convert block by block), and `X` is not scanned for NaN.
+    (sources convert block by block), and `X` is not scanned for NaN. Datasets of h5py and Zarr,
+    lists of .npy files and large memory maps are not read.
 
     Parameters
     ----------
     estimator : estimator
         Is given `tensor_shape_in_`, `n_features_in_` (which scikit-learn counts along
         the first mode) and, for a data frame, `feature_names_in_`.
-    X : array-like of shape (n_samples, p1, ..., pM)
+    X : array-like or stored, of shape (n_samples, p1, ..., pM)
     reset : bool
         True in `fit`: record the shape of a sample. False later: compare with it.
     min_samples : int
@@ -57,18 +61,36 @@ def check_tensor(
 
     Returns
     -------
-    ndarray of shape (n_samples, p1, ..., pM)
+    ndarray or Source of shape (n_samples, p1, ..., pM)
     """
-    tensor = _as_real_array(estimator, X, min_samples)
+    tensor = _as_samples(estimator, X, min_samples)
     if not reset:
         check_modes(estimator, X)
         _check_sample_shape(estimator, tensor.shape[1:])
     if feature_names:
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        named = tensor if is_stored(X) else X
+        validate_data(estimator, named, reset=reset, skip_check_array=True)
     if reset:
         estimator.tensor_shape_in_ = tensor.shape[1:]
         record_modes(estimator, X)
     return tensor
+
+
+def as_array(X: Any, checked: Samples) -> Array:
+    """Return samples as an array for methods that need all of them at once.
+
+    Parameters
+    ----------
+    X : array-like or stored
+        As it was given; an array, though it be a memory map, needs no copy.
+    checked : ndarray or Source
+        What `check_tensor` made of it.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, p1, ..., pM)
+    """
+    return np.asarray(X if isinstance(X, np.ndarray) else checked)
 
 
 def share_input(estimator: Any, other: Any) -> None:
@@ -80,7 +102,7 @@ def share_input(estimator: Any, other: Any) -> None:
 
 def check_tensor_and_response(
     estimator: Any, X: Any, y: Any, *, min_samples: int = 2
-) -> tuple[Array, Array]:
+) -> tuple[Samples, Array]:
     """Return `X` as `check_tensor` does and `y` as a finite float vector of its length.
 
     Parameters
@@ -93,7 +115,7 @@ def check_tensor_and_response(
 
     Returns
     -------
-    X : ndarray of shape (n_samples, p1, ..., pM)
+    X : ndarray or Source of shape (n_samples, p1, ..., pM)
     y : ndarray of shape (n_samples,)
         float32 if it was given as float32, otherwise float64.
     """
@@ -213,8 +235,7 @@ def finite_blocks(source: Source) -> Iterator[tuple[slice, Array]]:
     for rows in source.slices:
         block = source.read(rows)
         # The block is in cache by now: looking at it here spares a second pass over X.
-        if not (np.isfinite(block.min()) and np.isfinite(block.max())):
-            largest_entry(source)
+        size_of(source, rows, block)
         yield rows, block
 
 
@@ -259,8 +280,45 @@ class LinearTensorMixin(TensorInputMixin):
         return prediction
 
 
-def _as_real_array(estimator: Any, X: Any, min_samples: int) -> Array:
+def _as_samples(estimator: Any, X: Any, min_samples: int) -> Samples:
     """Refuse what is no numeric array of samples; anything else keeps type and layout."""
+    tensor: Samples
+    if is_stored(X):
+        tensor = as_source(X)
+        _check_stored(estimator, tensor, min_samples)
+    else:
+        tensor = _as_real_array(estimator, X, min_samples)
+        mapped = as_source(tensor)
+        tensor = tensor if is_in_memory(mapped) else mapped
+    if getattr(tensor, "advice", ""):
+        warn(tensor.advice)  # type: ignore[union-attr]
+    if 0 in tensor.shape[1:]:
+        raise ValueError(
+            f"X has shape {tensor.shape}: a mode of size 0 leaves nothing to fit; "
+            "expected every mode to hold at least 1 element."
+        )
+    return tensor
+
+
+def _check_stored(estimator: Any, source: Source, min_samples: int) -> None:
+    """Ask of stored samples what scikit-learn asks of arrays, in words like its own."""
+    dtype = getattr(source, "stored_dtype", source.dtype)
+    if dtype.kind not in _REAL_KINDS:
+        raise ValueError(f"X has dtype {dtype}; expected real numbers.")
+    if len(source.shape) < 2:
+        raise ValueError(
+            f"X has shape {source.shape}; expected (n_samples, p1, ..., pM), with an axis of "
+            "samples and at least one more."
+        )
+    if source.shape[0] < min_samples:
+        raise ValueError(
+            f"Found array with {source.shape[0]} sample(s) (shape={source.shape}) while a minimum "
+            f"of {min_samples} is required by {type(estimator).__name__}."
+        )
+
+
+def _as_real_array(estimator: Any, X: Any, min_samples: int) -> Array:
+    """Refuse with scikit-learn's messages what is no numeric array."""
     tensor: Array = check_array(
         X,
         dtype="numeric",
@@ -272,11 +330,6 @@ def _as_real_array(estimator: Any, X: Any, min_samples: int) -> Array:
     )
     if tensor.dtype.kind not in _REAL_KINDS:
         raise ValueError(f"X has dtype {tensor.dtype}; expected real numbers.")
-    if 0 in tensor.shape[1:]:
-        raise ValueError(
-            f"X has shape {tensor.shape}: a mode of size 0 leaves nothing to fit; "
-            "expected every mode to hold at least 1 element."
-        )
     return tensor
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pyfastr.solver.losses import SQUARED, Loss, Observed
 from pyfastr.solver.parallel import scratch, unlocking_columns
 from pyfastr.solver.projection import Projector
-from pyfastr.sources import RoundedSource, Source, ThinnedSource
+from pyfastr.sources import RoundedSource, Source, thin
 
 Array = NDArray[Any]
 
@@ -248,7 +248,9 @@ class Problem:
         bases = zip(self.nuisance[:, which], roots, strict=True)
         return replace(
             self,
-            projector=Projector(ThinnedSource(self.projector.source, which), self.x_scale),
+            projector=Projector(
+                thin(self.projector.source, which, self.projector.budget.subset), self.x_scale
+            ),
             response=self.response[:, which],
             nuisance=np.stack([_orthonormal(C, root) for C, root in bases]),
             weights=weights,

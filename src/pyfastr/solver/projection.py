@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.config import current_budget
 from pyfastr.solver.contraction import (
     Route,
     contract_group,
@@ -69,6 +70,8 @@ class Projector:
     ----------
     passes : float
         How many times X was read so far.
+    budget : MemoryBudget
+        In force when the projector was made.
     """
 
     def __init__(self, source: Source, scale: float = 1.0) -> None:
@@ -78,8 +81,9 @@ class Projector:
         self.shape = source.shape[1:]
         self._kept: _Kept | None = None
         self._room = np.empty(0, source.dtype)
+        self.budget = current_budget()
         n_bytes = prod(source.shape) * source.dtype.itemsize
-        self._kept_bytes = max(MIN_KEPT_BYTES, KEPT_SHARE * n_bytes)
+        self._kept_bytes = min(max(MIN_KEPT_BYTES, KEPT_SHARE * n_bytes), self.budget.kept)
 
     @property
     def n_samples(self) -> int:
@@ -123,7 +127,8 @@ class Projector:
     def _wide_slices(self, n_rows: int) -> list[slice]:
         """Join blocks until adding to so many sums costs little beside reading samples."""
         sample_bytes = prod(self.shape) * self.source.dtype.itemsize
-        wanted = min(WIDE_BYTES // sample_bytes, SAMPLES_PER_SUM * n_rows)
+        most = min(WIDE_BYTES, self.budget.blocks)
+        wanted = min(most // sample_bytes, SAMPLES_PER_SUM * n_rows)
         joined: list[slice] = []
         for some in self.source.slices:
             if joined and some.stop - joined[-1].start <= wanted:

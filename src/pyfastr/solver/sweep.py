@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.config import current_budget
 from pyfastr.solver.models import Models, put, relative_change, unit
 from pyfastr.solver.newton import newton_step
 from pyfastr.solver.parallel import map_threads
@@ -65,6 +66,7 @@ def batches(problem: Problem, n_models: int, bytes_per_model: float) -> list[sli
     source = problem.projector.source
     limit = max(MIN_BATCH_BYTES, BATCH_SHARE * np.prod(source.shape) * source.dtype.itemsize)
     limit *= MANY_TASKS if problem.n_tasks > 1 else 1
+    limit = min(limit, problem.projector.budget.batch)
     n_parts = ceil(n_models / max(1, limit // bytes_per_model))
     edges = np.linspace(0, n_models, n_parts + 1).astype(int).tolist()
     return [slice(i, j) for i, j in pairwise(edges)]
@@ -82,7 +84,7 @@ def work_parts(array: Array) -> list[slice]:
     While it is called no other thread works; but there should be enough parts for all threads.
     """
     model = max(1, array[:1].nbytes)
-    step = min(WORK_BYTES // model, ceil(len(array) / ENOUGH_PARTS))
+    step = min(min(WORK_BYTES, current_budget().blocks) // model, ceil(len(array) / ENOUGH_PARTS))
     step = max(1, step, CACHE_BYTES // model)
     return [slice(i, i + step) for i in range(0, len(array), step)]
 

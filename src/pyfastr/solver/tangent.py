@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.config import current_budget
 from pyfastr.solver.models import Models, put, relative_change, unit
 from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.problem import Problem
@@ -66,7 +67,8 @@ class Foresight:
     def _batches(self) -> Iterator[slice]:
         """Cut the rows so that their inverse matrices keep to the memory limit."""
         largest = max(c[0].size for c in self.points.components)
-        step = max(1, INVERSES_BYTES // (8 * len(self.points.components) * largest**2))
+        room = min(INVERSES_BYTES, current_budget().foresight // 3)
+        step = max(1, room // (8 * len(self.points.components) * largest**2))
         yield from (slice(i, i + step) for i in range(0, len(self.rows), step))
 
     def _sweep(self, part: slice, penalty: Penalty) -> Models:
@@ -112,7 +114,7 @@ def foresee(problem: Problem, starts: Models, penalty: Penalty) -> Foresight:
     keys = np.hstack([starts.task[:, None], starts.flat()])[rows]
     _, first, at = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     q = keys.shape[1] - 1
-    if 8 * len(first) * q**2 > PRODUCTS_BYTES:
+    if 8 * len(first) * q**2 > min(PRODUCTS_BYTES, 2 * problem.projector.budget.foresight // 3):
         rows, first, at = rows[:0], first[:0], at[:0]
     points, at = starts.take(rows[first]), at.reshape(-1)
     gram, moment = np.empty((len(points), q, q)), np.empty((len(points), q))

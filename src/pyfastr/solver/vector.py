@@ -15,6 +15,7 @@ from pyfastr.solver.polish import Polished
 from pyfastr.solver.problem import ROUNDING, Problem
 from pyfastr.solver.support import Thinned, evidence
 from pyfastr.solver.update import solve_regularised
+from pyfastr.sources import is_in_memory
 
 Array = NDArray[Any]
 
@@ -128,13 +129,28 @@ class _Whitened:
         return bool(np.trace(gram) <= (ROUNDING * np.finfo(float).eps) ** 2 * self.size)
 
     def _kernel(self) -> Array:
-        """Inner products of all pairs of samples."""
+        """Inner products of all pairs of samples: for each group of blocks, a pass up to it."""
         kernel = np.empty((self.problem.n_samples,) * 2)
-        for rows, block in self._blocks():
+        for group in self._groups():
+            held = {rows.start: (rows, self.read(rows)) for rows in group}
             for others in self.source.slices:
-                if others.start > rows.start:
+                if others.start > group[-1].start:
                     break
-                other = block if others == rows else self.read(others)
-                kernel[rows, others] = block @ other.T
-                kernel[others, rows] = kernel[rows, others].T
+                other = held[others.start][1] if others.start in held else self.read(others)
+                for rows, block in held.values():
+                    if rows.start >= others.start:
+                        kernel[rows, others] = block @ other.T
+                        kernel[others, rows] = kernel[rows, others].T
         return kernel
+
+    def _groups(self) -> list[list[slice]]:
+        """Blocks that are held at one time: single ones, or of files what the budget allows."""
+        in_memory = is_in_memory(self.source)
+        room = 1 if in_memory else self.problem.projector.budget.batch // (8 * len(self.used))
+        groups: list[list[slice]] = []
+        for rows in self.source.slices:
+            if groups and rows.stop - groups[-1][0].start <= room:
+                groups[-1].append(rows)
+            else:
+                groups.append([rows])
+        return groups

@@ -1,17 +1,26 @@
 """Where X lives: blocks of samples behind one small protocol."""
 
-from pyfastr.sources.base import Source, as_source, largest_entry
+from pyfastr.sources.base import Source, as_source, is_stored, largest_entry, size_of
 from pyfastr.sources.memory import ArraySource
 from pyfastr.sources.rounded import RoundedSource
 from pyfastr.sources.scaled import ScaledSource
-from pyfastr.sources.thinned import ThinnedSource
+from pyfastr.sources.stored import KeptSource, Reader, StoredSource, is_in_memory
+from pyfastr.sources.thinned import ThinnedSource, some_samples, thin
 
 __all__ = [
     "ArraySource",
+    "KeptSource",
+    "Reader",
     "RoundedSource",
     "ScaledSource",
     "Source",
+    "StoredSource",
     "ThinnedSource",
     "as_source",
+    "is_in_memory",
+    "is_stored",
     "largest_entry",
+    "size_of",
+    "some_samples",
+    "thin",
 ]

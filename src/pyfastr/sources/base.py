@@ -5,7 +5,12 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.sources.memory import ArraySource
+from pyfastr.config import current_budget
+from pyfastr.sources.chunked import ChunkedReader, is_dataset
+from pyfastr.sources.files import FilesReader, is_file_list
+from pyfastr.sources.mapped import mapped_reader
+from pyfastr.sources.memory import BLOCK_BYTES, ArraySource
+from pyfastr.sources.stored import StoredSource, block_limit
 
 Array = NDArray[Any]
 
@@ -38,33 +43,61 @@ class Source(Protocol):
         ...
 
 
+def is_stored(X: Any) -> bool:
+    """Whether `X` is read from files, or a source, rather than an array or what becomes one."""
+    # A dataset whose file is closed tells no shape, not even to a protocol: it comes first.
+    return is_dataset(X) or isinstance(X, Source) or is_file_list(X)
+
+
 def as_source(X: Any) -> Source:
-    """Wrap `X` without a copy; a source passes through."""
+    """Wrap `X` without a copy; a source passes through.
+
+    Datasets of h5py and Zarr, lists of .npy files, and memory maps that are large beside the memory
+    budget are read from their files. Small maps and all else are read as arrays.
+    """
+    budget = current_budget()
+    if is_dataset(X):
+        return StoredSource(ChunkedReader(X), budget)
     if isinstance(X, Source):
         return X
-    return ArraySource(np.asarray(X))
+    if is_file_list(X):
+        return StoredSource(FilesReader(X), budget)
+    X = np.asarray(X)
+    mapped = mapped_reader(X, budget)
+    if mapped is not None:
+        return StoredSource(mapped, budget)
+    return ArraySource(X, block_bytes=min(BLOCK_BYTES, block_limit(budget)))
+
+
+def place_of(source: Any, sample: int) -> str:
+    """Name the file of a sample, if it is in one."""
+    place = getattr(source, "place", None)
+    return "" if place is None else place(sample)
 
 
 def largest_entry(source: Source) -> float:
     """Return max|X| in one pass; NaN or infinity is an error that says where it stands."""
-    largest = 0.0
-    for rows in source.slices:
-        block = source.read(rows)
-        # Minimum and maximum let NaN through, so no second scan or mask is needed.
-        low, high = float(block.min()), float(block.max())
-        if not (np.isfinite(low) and np.isfinite(high)):
-            _raise_not_finite(block, rows.start)
-        largest = max(largest, -low, high)
-    return largest
+    return max((size_of(source, rows, source.read(rows)) for rows in source.slices), default=0.0)
 
 
-def _raise_not_finite(block: Array, first_sample: int) -> None:
+def size_of(source: Source, rows: slice, block: Array) -> float:
+    """Return max|X| of one block that was read; NaN or infinity is an error."""
+    # Minimum and maximum let NaN through, so no second scan or mask is needed.
+    low, high = float(block.min()), float(block.max())
+    if not (np.isfinite(low) and np.isfinite(high)):
+        _raise_not_finite(source, rows.start, block)
+    return max(0.0, -low, high)
+
+
+def _raise_not_finite(source: Source, first_sample: int, block: Array) -> None:
     """Name the first entry that is NaN or infinite."""
     bad = np.argwhere(~np.isfinite(block))
-    sample, *element = (int(i) for i in bad[0])
+    number, *element = (int(i) for i in bad[0])
     kind = "NaN" if np.isnan(block[tuple(bad[0])]) else "infinity"
+    place = place_of(source, first_sample + number)
     raise ValueError(
-        f"Input X contains {kind}: first at sample {first_sample + sample}, "
+        f"Input X contains {kind}: first at sample {first_sample + number}"
+        f"{f' ({place})' if place else ''}, "
         f"element {tuple(element)}, and {len(bad)} such values in the block of samples "
         f"read with it. Impute or drop them before fitting or predicting."
     )

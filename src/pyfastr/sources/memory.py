@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.sources.manners import ArrayManners
+
 # A block should be small enough to share the work among a few threads and large enough for a
 # few microseconds of Python a block not to show.
 BLOCK_BYTES = 8 << 20
 
 
-class ArraySource:
+class ArraySource(ArrayManners):
     """Blocks of a NumPy array (or memmap): views wherever the layout allows it.
 
     A C-contiguous float32 or float64 array is never copied. Other layouts and types
@@ -29,13 +31,18 @@ class ArraySource:
     def __init__(self, X: NDArray[Any], *, block_bytes: int = BLOCK_BYTES) -> None:
         self._X = X
         self.shape: tuple[int, ...] = X.shape
-        native = X.dtype.newbyteorder("=")
-        self.dtype = native if native in (np.float32, np.float64) else np.dtype(np.float64)
+        self.dtype = working_dtype(X.dtype)
         self.slices = even_slices(len(X), self.dtype.itemsize * X.size / block_bytes)
 
     def read(self, rows: slice) -> NDArray[Any]:
         """Return the C-contiguous block of these samples."""
         return np.ascontiguousarray(self._X[rows], dtype=self.dtype)
+
+
+def working_dtype(stored: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type of blocks: float32 or float64 as they are, float64 for all else."""
+    native = stored.newbyteorder("=")
+    return native if native in (np.float32, np.float64) else np.dtype(np.float64)
 
 
 def even_slices(n_samples: int, n_blocks: float) -> tuple[slice, ...]:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.sources.base import Source
+from pyfastr.sources.stored import is_in_memory
 
 
 class RoundedSource:
@@ -19,6 +20,7 @@ class RoundedSource:
         self.shape = source.shape
         self.dtype = np.dtype(np.float32)
         self.slices = source.slices
+        self.in_memory = is_in_memory(source)
 
     def read(self, rows: slice) -> NDArray[Any]:
         """Return the rounded block of these samples."""

@@ -5,10 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.sources.base import Source
+from pyfastr.sources.base import Source, place_of
+from pyfastr.sources.manners import ArrayManners
+from pyfastr.sources.stored import is_in_memory
 
 
-class ScaledSource:
+class ScaledSource(ArrayManners):
     """``(X - mean) / scale`` of a source, made when a block is read; X itself is not copied.
 
     Training sets that differ have a scaling of their own each, and all share one X.
@@ -27,6 +29,7 @@ class ScaledSource:
         self.shape = source.shape
         self.dtype = source.dtype
         self.slices = source.slices
+        self.in_memory = is_in_memory(source)
 
     def read(self, rows: slice) -> NDArray[Any]:
         """Return the block of these samples, in the type of the source: 2 flops an entry."""
@@ -36,3 +39,7 @@ class ScaledSource:
         if self._scale is not None:
             out /= self._scale
         return out
+
+    def place(self, sample: int) -> str:
+        """Name the file of a sample."""
+        return place_of(self._source, sample)
