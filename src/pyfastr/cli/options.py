@@ -27,6 +27,8 @@ class Loss(StrEnum):
     poisson = "poisson"
 
 
+# Under which heads a help page sorts options.
+DATA_PANEL, OUTPUT_PANEL = "Data", "Output"
 DATA_HELP = (
     "Samples: .npy, .npz:array, .h5:dataset, .zarr:array, .mat:variable, a 4-D .nii or .nii.gz, a "
     "folder or quoted pattern of images, or table.csv:column (or .tsv) of their paths, which are "
@@ -34,16 +36,36 @@ DATA_HELP = (
 )
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, .fastr.")]
 Json = Annotated[
-    bool, typer.Option("--json", metavar="", help="Print one JSON document, for programs.")
+    bool,
+    typer.Option(
+        "--json",
+        metavar="",
+        help="Print one JSON document, for programs.",
+        rich_help_panel=OUTPUT_PANEL,
+    ),
 ]
-Force = Annotated[bool, typer.Option("--force", metavar="", help="Replace files that exist.")]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force", metavar="", help="Replace files that exist.", rich_help_panel=OUTPUT_PANEL
+    ),
+]
 Quiet = Annotated[
     bool,
-    typer.Option("--quiet", "-q", metavar="", help="Say nothing but warnings and errors."),
+    typer.Option(
+        "--quiet",
+        "-q",
+        metavar="",
+        help="Say nothing but warnings and errors.",
+        rich_help_panel=OUTPUT_PANEL,
+    ),
 ]
 Axis = Annotated[
     SamplesAxis,
-    typer.Option(help="Which axis of an array counts samples; in MATLAB often the last."),
+    typer.Option(
+        help="Which axis of an array counts samples; in MATLAB often the last.",
+        rich_help_panel=DATA_PANEL,
+    ),
 ]
 
 

@@ -6,165 +6,163 @@ from typing import Annotated
 import typer
 
 from pyfastr.cli.errors import InputError
-from pyfastr.cli.options import DATA_HELP, Loss, SamplesAxis
+from pyfastr.cli.options import (
+    DATA_HELP,
+    DATA_PANEL,
+    OUTPUT_PANEL,
+    Axis,
+    Force,
+    Json,
+    Loss,
+    Quiet,
+    SamplesAxis,
+)
 from pyfastr.cli.voice import Voice
 
-_DATA, _MODEL, _OUTPUT = "Data", "Model", "Output"
+_MODEL = "Model"
+
+Data = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)]
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="TARGET",
+        help="A value for each sample: .npy, table.csv:column (or .tsv), or just a name in "
+        "the file of DATA.",
+    ),
+]
+Covariates = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE:col1,col2",
+        help="Columns with a coefficient of their own, without penalty.",
+        rich_help_panel=DATA_PANEL,
+    ),
+]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE:column",
+        help="Samples with the same value stay in one fold.",
+        rich_help_panel=DATA_PANEL,
+    ),
+]
+Mask = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="IMAGE",
+        help="Mask of images.",
+        show_default="computed",
+        rich_help_panel=DATA_PANEL,
+    ),
+]
+Classify = Annotated[
+    bool,
+    typer.Option("--classify", metavar="", help="Tell two classes apart.", rich_help_panel=_MODEL),
+]
+LossOption = Annotated[
+    Loss,
+    typer.Option(help="logistic for --classify, poisson for counts.", rich_help_panel=_MODEL),
+]
+Cv = Annotated[
+    bool,
+    typer.Option(
+        "--cv/--no-cv",
+        metavar="",
+        help="Choose the parameters by folds and score them there, or fit once.",
+        rich_help_panel=_MODEL,
+    ),
+]
+NTerms = Annotated[
+    str | None,
+    typer.Option(
+        metavar="1,2,...",
+        help="Numbers of unit-rank terms to choose from.",
+        show_default="1",
+        rich_help_panel=_MODEL,
+    ),
+]
+Threshold = Annotated[
+    str | None,
+    typer.Option(
+        metavar="0,0.1,...",
+        help="Relative thresholds to choose from, from 0 to below 1; one value fixes it.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Ridge = Annotated[
+    str | None,
+    typer.Option(
+        metavar="0.01,1,...",
+        help="Relative ridges to choose from, from 0 on; one value fixes it.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Scale = Annotated[
+    str,
+    typer.Option(
+        metavar="HOW",
+        help="Centre and scale X, by all samples: each element, all as one (global), or each "
+        "slice of some modes (mode:0,1).",
+        rich_help_panel=_MODEL,
+    ),
+]
+Folds = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        metavar="N",
+        help="Number of folds.",
+        show_default="5",
+        rich_help_panel=_MODEL,
+    ),
+]
+Seed = Annotated[
+    int,
+    typer.Option(min=0, metavar="N", help="Seed of folds and starts.", rich_help_panel=_MODEL),
+]
+Output = Annotated[
+    Path,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Model file, .fastr.", rich_help_panel=OUTPUT_PANEL
+    ),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Report to write, .html.", rich_help_panel=OUTPUT_PANEL),
+]
+CoefImg = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Coefficient image to write, .nii or .nii.gz.",
+        rich_help_panel=OUTPUT_PANEL,
+    ),
+]
 
 
 def fit(
-    data: Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)],
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="TARGET",
-            help="A value for each sample: .npy, table.csv:column (or .tsv), or just a name in "
-            "the file of DATA.",
-        ),
-    ],
+    data: Data,
+    target: Target,
     *,
-    covariates: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE:col1,col2",
-            help="Columns with a coefficient of their own, without penalty.",
-            rich_help_panel=_DATA,
-        ),
-    ] = None,
-    groups: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE:column",
-            help="Samples with the same value stay in one fold.",
-            rich_help_panel=_DATA,
-        ),
-    ] = None,
-    mask: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="IMAGE",
-            help="Mask of images.",
-            show_default="computed",
-            rich_help_panel=_DATA,
-        ),
-    ] = None,
-    samples_axis: Annotated[
-        SamplesAxis,
-        typer.Option(
-            help="Which axis of an array counts samples; in MATLAB often the last.",
-            rich_help_panel=_DATA,
-        ),
-    ] = SamplesAxis.first,
-    classify: Annotated[
-        bool,
-        typer.Option(
-            "--classify", metavar="", help="Tell two classes apart.", rich_help_panel=_MODEL
-        ),
-    ] = False,
-    loss: Annotated[
-        Loss,
-        typer.Option(help="logistic for --classify, poisson for counts.", rich_help_panel=_MODEL),
-    ] = Loss.squared,
-    cv: Annotated[
-        bool,
-        typer.Option(
-            "--cv/--no-cv",
-            metavar="",
-            help="Choose the parameters by folds and score them there, or fit once.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = True,
-    n_terms: Annotated[
-        str | None,
-        typer.Option(
-            metavar="1,2,...",
-            help="Numbers of unit-rank terms to choose from.",
-            show_default="1",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    threshold: Annotated[
-        str | None,
-        typer.Option(
-            metavar="0,0.1,...",
-            help="Relative thresholds to choose from, from 0 to below 1; one value fixes it.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    ridge: Annotated[
-        str | None,
-        typer.Option(
-            metavar="0.01,1,...",
-            help="Relative ridges to choose from, from 0 on; one value fixes it.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    scale: Annotated[
-        str,
-        typer.Option(
-            metavar="HOW",
-            help="Centre and scale X, by all samples: each element, all as one (global), or each "
-            "slice of some modes (mode:0,1).",
-            rich_help_panel=_MODEL,
-        ),
-    ] = "none",
-    folds: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            metavar="N",
-            help="Number of folds.",
-            show_default="5",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(min=0, metavar="N", help="Seed of folds and starts.", rich_help_panel=_MODEL),
-    ] = 0,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Model file, .fastr.", rich_help_panel=_OUTPUT
-        ),
-    ],
-    report: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Report to write, .html.", rich_help_panel=_OUTPUT),
-    ] = None,
-    coef_img: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Coefficient image to write, .nii or .nii.gz.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = None,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", metavar="", help="Replace files that exist.", rich_help_panel=_OUTPUT
-        ),
-    ] = False,
-    json: Annotated[
-        bool,
-        typer.Option(
-            "--json",
-            metavar="",
-            help="Print one JSON document, for programs.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = False,
-    quiet: Annotated[
-        bool,
-        typer.Option(
-            "--quiet",
-            "-q",
-            metavar="",
-            help="Say nothing but warnings and errors.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = False,
+    covariates: Covariates = None,
+    groups: Groups = None,
+    mask: Mask = None,
+    samples_axis: Axis = SamplesAxis.first,
+    classify: Classify = False,
+    loss: LossOption = Loss.squared,
+    cv: Cv = True,
+    n_terms: NTerms = None,
+    threshold: Threshold = None,
+    ridge: Ridge = None,
+    scale: Scale = "none",
+    folds: Folds = None,
+    seed: Seed = 0,
+    output: Output,
+    report: Report = None,
+    coef_img: CoefImg = None,
+    force: Force = False,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Fit a model, choosing its parameters by cross-validation.
 

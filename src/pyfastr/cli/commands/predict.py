@@ -5,7 +5,17 @@ from typing import Annotated
 
 import typer
 
-from pyfastr.cli.options import DATA_HELP, Axis, Force, Json, Model, Quiet, SamplesAxis
+from pyfastr.cli.options import (
+    DATA_HELP,
+    DATA_PANEL,
+    OUTPUT_PANEL,
+    Axis,
+    Force,
+    Json,
+    Model,
+    Quiet,
+    SamplesAxis,
+)
 from pyfastr.cli.voice import Voice
 
 
@@ -14,7 +24,13 @@ def predict(
     data: Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="Table of predictions, .csv or .tsv."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Table of predictions, .csv or .tsv.",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
     ],
     covariates: Annotated[
         str | None,
@@ -22,6 +38,7 @@ def predict(
             metavar="FILE:col1,col2",
             help="The columns that the model was fitted with; FILE is enough if they have the "
             "same names.",
+            rich_help_panel=DATA_PANEL,
         ),
     ] = None,
     samples_axis: Axis = SamplesAxis.first,

@@ -6,29 +6,57 @@ from typing import Annotated
 import typer
 
 from pyfastr.cli.errors import InputError
-from pyfastr.cli.options import Axis, Force, Json, Model, Quiet, SamplesAxis
+from pyfastr.cli.options import (
+    DATA_PANEL,
+    OUTPUT_PANEL,
+    Axis,
+    Force,
+    Json,
+    Model,
+    Quiet,
+    SamplesAxis,
+)
 from pyfastr.cli.voice import Voice
 
 
 def report(
     model: Model,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Report to write, .html.")
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Report to write, .html.",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
     ],
     data: Annotated[
         str | None,
-        typer.Option(metavar="DATA", help="Further samples to score the model on, as in fit."),
+        typer.Option(
+            metavar="DATA",
+            help="Further samples to score the model on, as in fit.",
+            rich_help_panel=DATA_PANEL,
+        ),
     ] = None,
     target: Annotated[
-        str | None, typer.Option(metavar="TARGET", help="Their target, as in fit.")
+        str | None,
+        typer.Option(metavar="TARGET", help="Their target, as in fit.", rich_help_panel=DATA_PANEL),
     ] = None,
     covariates: Annotated[
-        str | None, typer.Option(metavar="FILE:col1,col2", help="Their covariates, as in fit.")
+        str | None,
+        typer.Option(
+            metavar="FILE:col1,col2",
+            help="Their covariates, as in fit.",
+            rich_help_panel=DATA_PANEL,
+        ),
     ] = None,
     background: Annotated[
         Path | None,
         typer.Option(
-            metavar="IMAGE", help="Anatomical image under the coefficient; for models of images."
+            metavar="IMAGE",
+            help="Anatomical image under the coefficient; for models of images.",
+            rich_help_panel=OUTPUT_PANEL,
         ),
     ] = None,
     samples_axis: Axis = SamplesAxis.first,

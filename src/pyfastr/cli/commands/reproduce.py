@@ -19,74 +19,77 @@ EXPERIMENTS = ("table1", "table2", "figure1", "figure2", "table3")
 _TRIALS, _QUICK_TRIALS = 20, 3
 _BUDGET, _QUICK_BUDGET, _QUICK_SCAN_BUDGET = 600.0, 6.0, 60.0
 
+Experiment = Annotated[
+    str,
+    typer.Argument(
+        metavar="EXPERIMENT",
+        help=f"One of {', '.join(EXPERIMENTS)}, or all.",
+        autocompletion=lambda: [*EXPERIMENTS, "all"],
+    ),
+]
+Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of results and report.")]
+Resume = Annotated[
+    bool,
+    typer.Option("--resume", metavar="", help="Go on with the results in --out, or share them."),
+]
+Quick = Annotated[
+    bool,
+    typer.Option(
+        "--quick",
+        metavar="",
+        help=f"Small sizes, {_QUICK_TRIALS} trials, {_QUICK_BUDGET:g} s a fit "
+        f"({_QUICK_SCAN_BUDGET:g} s to scans).",
+    ),
+]
+Methods = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME,NAME",
+        help=f"Methods to run, some of {', '.join(METHODS)}.",
+        show_default="all",
+    ),
+]
+Trials = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Data sets of each problem.", show_default=str(_TRIALS)),
+]
+MaxSize = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Leave out samples of more entries than this."),
+]
+Budget = Annotated[
+    float | None,
+    typer.Option(
+        min=0.1,
+        metavar="N",
+        help="Seconds of one fit with its tuning.",
+        show_default=f"{_BUDGET:g}",
+    ),
+]
+DataHome = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of data-science-P1.mat to -P9.mat, for table3.",
+        show_default="~/pyfastr_data",
+    ),
+]
+TrainingMetric = Annotated[
+    bool,
+    typer.Option("--training-metric", metavar="", help="Add what the paper seems to give as MSE."),
+]
+
 
 def reproduce(
-    experiment: Annotated[
-        str,
-        typer.Argument(
-            metavar="EXPERIMENT",
-            help=f"One of {', '.join(EXPERIMENTS)}, or all.",
-            autocompletion=lambda: [*EXPERIMENTS, "all"],
-        ),
-    ],
-    out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Folder of results and report.")
-    ] = Path("reproduction"),
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume", metavar="", help="Go on with the results in --out, or share them."
-        ),
-    ] = False,
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick",
-            metavar="",
-            help=f"Small sizes, {_QUICK_TRIALS} trials, {_QUICK_BUDGET:g} s a fit "
-            f"({_QUICK_SCAN_BUDGET:g} s to scans).",
-        ),
-    ] = False,
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME,NAME",
-            help=f"Methods to run, some of {', '.join(METHODS)}.",
-            show_default="all",
-        ),
-    ] = None,
-    trials: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Data sets of each problem.", show_default=str(_TRIALS)
-        ),
-    ] = None,
-    max_size: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Leave out samples of more entries than this."),
-    ] = None,
-    budget: Annotated[
-        float | None,
-        typer.Option(
-            min=0.1,
-            metavar="N",
-            help="Seconds of one fit with its tuning.",
-            show_default=f"{_BUDGET:g}",
-        ),
-    ] = None,
-    data_home: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of data-science-P1.mat to -P9.mat, for table3.",
-            show_default="~/pyfastr_data",
-        ),
-    ] = None,
-    training_metric: Annotated[
-        bool,
-        typer.Option(
-            "--training-metric", metavar="", help="Add what the paper seems to give as MSE."
-        ),
-    ] = False,
+    experiment: Experiment,
+    out: Out = Path("reproduction"),
+    resume: Resume = False,
+    quick: Quick = False,
+    methods: Methods = None,
+    trials: Trials = None,
+    max_size: MaxSize = None,
+    budget: Budget = None,
+    data_home: DataHome = None,
+    training_metric: TrainingMetric = False,
     json: Json = False,
 ) -> None:
     """Run the paper's experiments again, every method on the same data.

@@ -6,59 +6,71 @@ from typing import Annotated
 import typer
 
 from pyfastr.cli.errors import InputError
-from pyfastr.cli.options import Force, Json, Quiet, parse_shape
+from pyfastr.cli.options import OUTPUT_PANEL, Force, Json, Quiet, parse_shape
 from pyfastr.cli.voice import Voice
+
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Arrays X, y and coef in one file, .npz.",
+        rich_help_panel=OUTPUT_PANEL,
+    ),
+]
+Nifti = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="New folder of images, a mask and a table of scores, instead of arrays.",
+        rich_help_panel=OUTPUT_PANEL,
+    ),
+]
+Shape = Annotated[
+    str | None,
+    typer.Option(
+        metavar="P1xP2x...",
+        help="Shape of a sample.",
+        show_default="20x20x20, images 12x14x10",
+    ),
+]
+Samples = Annotated[
+    int | None,
+    typer.Option(min=2, metavar="N", help="Number of samples.", show_default="100, images 40"),
+]
+Noise = Annotated[float, typer.Option(min=0, metavar="N", help="Standard deviation of the noise.")]
+Sparsity = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=0.99,
+        metavar="N",
+        help="Share of zeros in each factor; of arrays.",
+        show_default="0.2",
+    ),
+]
+Terms = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Unit-rank terms of the coefficient; of arrays.",
+        show_default="1",
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the draw.")]
 
 
 def simulate(
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Arrays X, y and coef in one file, .npz."
-        ),
-    ] = None,
-    nifti: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="New folder of images, a mask and a table of scores, instead of arrays.",
-        ),
-    ] = None,
-    shape: Annotated[
-        str | None,
-        typer.Option(
-            metavar="P1xP2x...",
-            help="Shape of a sample.",
-            show_default="20x20x20, images 12x14x10",
-        ),
-    ] = None,
-    samples: Annotated[
-        int | None,
-        typer.Option(min=2, metavar="N", help="Number of samples.", show_default="100, images 40"),
-    ] = None,
-    noise: Annotated[
-        float, typer.Option(min=0, metavar="N", help="Standard deviation of the noise.")
-    ] = 0.1,
-    sparsity: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=0.99,
-            metavar="N",
-            help="Share of zeros in each factor; of arrays.",
-            show_default="0.2",
-        ),
-    ] = None,
-    terms: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Unit-rank terms of the coefficient; of arrays.",
-            show_default="1",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the draw.")] = 0,
+    output: Output = None,
+    nifti: Nifti = None,
+    shape: Shape = None,
+    samples: Samples = None,
+    noise: Noise = 0.1,
+    sparsity: Sparsity = None,
+    terms: Terms = None,
+    seed: Seed = 0,
     force: Force = False,
     json: Json = False,
     quiet: Quiet = False,
