@@ -150,6 +150,14 @@ def test_callbacks_of_scikit_learn_hear_of_every_step(estimator, data):
         assert n_begun == n_ended > 0
 
 
+def test_callbacks_take_nothing_away_from_who_watches(data, capsys):
+    pytest.importorskip("sklearn.callback")
+    recorder = Recorder()
+    FasTRRegressor(random_state=0, verbose=2).set_callbacks(recorder).fit(*data)
+    assert "round 1" in capsys.readouterr().out
+    assert ("begin", "sweeps") in recorder.heard
+
+
 def test_a_fit_that_fails_still_lets_callbacks_go(data):
     pytest.importorskip("sklearn.callback")
     recorder = Recorder()

@@ -28,38 +28,38 @@ class Event:
 
 Watcher = Callable[[Event], None]
 
-_watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+_watchers: ContextVar[tuple[Watcher, ...]] = ContextVar("watchers", default=())
 
 
 def is_watched() -> bool:
     """Whether somebody watches already."""
-    return _watcher.get() is not None
+    return bool(_watchers.get())
 
 
 @contextmanager
 def watched_by(watcher: Watcher) -> Iterator[None]:
-    """Let a function hear of every event in the block.
+    """Let a function hear of every event in the block, beside those that watch already.
 
     Parameters
     ----------
     watcher : callable
         Takes an `Event`.
     """
-    token = _watcher.set(watcher)
+    token = _watchers.set((*_watchers.get(), watcher))
     try:
         yield
     finally:
-        _watcher.reset(token)
+        _watchers.reset(token)
 
 
 @contextmanager
 def unwatched() -> Iterator[None]:
     """Let nobody hear of steps in the block: those of a part would hide those of the whole."""
-    token = _watcher.set(None)
+    token = _watchers.set(())
     try:
         yield
     finally:
-        _watcher.reset(token)
+        _watchers.reset(token)
 
 
 def tell(stage: str, done: int, total: int, note: str = "") -> None:
@@ -71,6 +71,5 @@ def tell(stage: str, done: int, total: int, note: str = "") -> None:
     done, total : int
     note : str, default=""
     """
-    watcher = _watcher.get()
-    if watcher is not None:
+    for watcher in _watchers.get():
         watcher(Event(stage, done, total, note))
