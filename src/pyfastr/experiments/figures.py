@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyfastr.display import style
 from pyfastr.display.document import Figure
+from pyfastr.estimators.extras import require
 from pyfastr.experiments.methods import OURS, Method
 from pyfastr.experiments.problems import Problem
 from pyfastr.experiments.studies import Study
@@ -95,13 +96,10 @@ def render(drawing: "Drawing", name: str, title: str, alt: str, notes: Sequence[
 
 
 def _new_drawing() -> "Drawing":
-    try:
-        from matplotlib.figure import Figure as Drawing
-    except ImportError as error:
-        raise ImportError(
-            "Figures need matplotlib, which is not installed. Run: pip install 'pyfastr[plot]'"
-        ) from error
-    return Drawing(figsize=(_WIDTH, _HEIGHT), layout="constrained")
+    drawing: Drawing = require("matplotlib.figure", "plot", "Drawing figures").Figure(
+        figsize=(_WIDTH, _HEIGHT), layout="constrained"
+    )
+    return drawing
 
 
 def _draw_metric(panel: "Axes", summary: Summary, problems: Sequence[Problem], metric: str) -> None:
