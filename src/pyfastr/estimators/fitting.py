@@ -210,7 +210,7 @@ def warn_of_zero(problem: Problem) -> None:
     """Say why a coefficient is zero."""
     reason = (
         "X does not vary, or the threshold emptied a mode. Check X, or lower `threshold`."
-        if problem.response.any()
+        if problem.samples.response.any()
         else "y is constant, or intercept and covariates explain all of it. Check y."
     )
     warn(f"The coefficient is zero: {reason}", ConvergenceWarning)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.display.modes import Mode, modes_of, plain_modes
 from pyfastr.display.stability import ImportanceDisplay
+from pyfastr.engines import LocalEngine
 from pyfastr.estimators.choice import DEFAULT_SCORING, FasTRSelection
 from pyfastr.estimators.classifier import BinaryMixin
 from pyfastr.estimators.fitting import FasTRBase
@@ -30,7 +31,6 @@ from pyfastr.inference._scaling import unpacked
 from pyfastr.inference._summary import Summary, counted
 from pyfastr.inference._tasks import check_count
 from pyfastr.solver.losses import LOSSES, Loss
-from pyfastr.solver.projection import Projector
 from pyfastr.sources import ScaledSource, Source, as_source, largest_entry
 
 Array = NDArray[Any]
@@ -329,17 +329,15 @@ def _checked(model: Any, X: Any) -> tuple[Source, Any]:
 
 def _projections(model: Any, source: Source) -> list[Array]:
     """Return samples contracted with all components of each term but one: M of ``(N, R, p_m)``."""
-    projector = Projector(source)
     components = [factor.T[None] for factor in model.factors_]
-    found = (
-        [projector.project(components, 0)]
-        if len(components) == 1
-        else projector.project_all(components)
-    )
+    features = LocalEngine(source).project_all(components)[0]
+    ends = np.cumsum([c[0].size for c in components])[:-1]
+    found = np.split(features, ends, axis=1)
     if not all(np.isfinite(own).all() for own in found):
         # It says where X is not finite.
         largest_entry(source)
-    return [own[0].transpose(1, 0, 2) for own in found]
+    n_terms = len(model.scales_)
+    return [own.reshape(len(own), n_terms, -1) for own in found]
 
 
 def _nuisance(model: Any, covariates: Any, n_samples: int) -> Array:

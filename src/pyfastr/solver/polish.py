@@ -8,15 +8,15 @@ of W, and there each has its own.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.engines.kernels import work_parts
+from pyfastr.engines.parallel import map_threads, solve_vectors
 from pyfastr.solver.models import Models, unit
-from pyfastr.solver.parallel import map_threads, solve_vectors
 from pyfastr.solver.problem import Problem
-from pyfastr.solver.sweep import all_features, batches, work_parts
 
 Array = NDArray[Any]
 
@@ -108,13 +108,142 @@ def polish(
     K, R = models.scales.shape
     N, q = problem.n_samples, R * sum(problem.shape)
     parts = []
-    for part in batches(problem, K, 8.0 * (3.5 * N * q + 3 * min(N, q) ** 2)):
+    for part in problem.engine.batches(K, 8.0 * (4 * min(N, q) * q + min(N, q) ** 2)):
         some = None if masks is None else [m[part] for m in masks]
         batch = _Batch(problem, models.take(part).astype(float), some)
         # Steps that are the same stay so: models may end once the last kind is reached.
         own = {id(step): step.of(part, K) for step in schedule}
         parts.append(batch.run([own[id(step)] for step in schedule], still))
     return Polished.concatenate(parts)
+
+
+class _Linear(Protocol):
+    """K linear problems at a point: residuals as functions of a step."""
+
+    @property
+    def rss(self) -> Array: ...
+
+    @property
+    def diagonal(self) -> Array: ...
+
+    @property
+    def moment(self) -> Array: ...
+
+    def take(self, which: Array) -> "_Linear": ...
+
+    def replaced(self, which: Array, new: Any) -> "_Linear": ...
+
+    def rescaled(self, factors: Array) -> "_Linear": ...
+
+    def solve(self, diagonal: Array, rhs: Array) -> Array: ...
+
+
+@dataclass(frozen=True)
+class _Equations:
+    """Linear problems as normal equations.
+
+    Attributes
+    ----------
+    gram : ndarray of shape (K, q, q)
+        ``J'J`` of the Jacobian of the fitted values.
+    moment : ndarray of shape (K, q)
+        ``J'r`` of the residuals.
+    rss : ndarray of shape (K,)
+    """
+
+    gram: Array
+    moment: Array
+    rss: Array
+
+    @property
+    def diagonal(self) -> Array:
+        """Of the Gram matrices ``(K, q)``."""
+        return np.einsum("kii->ki", self.gram)
+
+    def take(self, which: Array) -> "_Equations":
+        """Return some of the problems."""
+        return _Equations(self.gram[which], self.moment[which], self.rss[which])
+
+    def replaced(self, which: Array, new: "_Equations") -> "_Equations":
+        """Return these with some of them replaced."""
+        new.gram[~which] = self.gram[~which]
+        return _Equations(
+            new.gram,
+            np.where(which[:, None], new.moment, self.moment),
+            np.where(which, new.rss, self.rss),
+        )
+
+    def rescaled(self, factors: Array) -> "_Equations":
+        """Return the problems of parameters ``(K, q)`` that are so many times as large."""
+        gram = self.gram / (factors[:, :, None] * factors[:, None, :])
+        return _Equations(gram, self.moment / factors, self.rss)
+
+    def solve(self, diagonal: Array, rhs: Array) -> Array:
+        """Solve ``(J'J + D) x = rhs``."""
+        entries = np.arange(rhs.shape[1])
+
+        def solve(part: slice) -> Array:
+            gram = self.gram[part].copy()
+            gram[:, entries, entries] += diagonal[part]
+            return solve_vectors(gram, rhs[part])
+
+        return np.concatenate(map_threads(solve, work_parts(self.gram)))
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """Linear problems of fewer samples than entries, by their Jacobians.
+
+    Attributes
+    ----------
+    J : ndarray of shape (K, n_samples, q)
+    r : ndarray of shape (K, n_samples)
+    """
+
+    J: Array
+    r: Array
+
+    @property
+    def rss(self) -> Array:
+        """Sums of squared residuals."""
+        return np.sum(self.r**2, axis=1)
+
+    @property
+    def diagonal(self) -> Array:
+        """Of the Gram matrices ``(K, q)``."""
+        return np.einsum("kni,kni->ki", self.J, self.J)
+
+    @property
+    def moment(self) -> Array:
+        """Return ``J'r``."""
+        return (self.r[:, None] @ self.J)[:, 0]
+
+    def take(self, which: Array) -> "_Samples":
+        """Return some of the problems."""
+        return _Samples(self.J[which], self.r[which])
+
+    def replaced(self, which: Array, new: "_Samples") -> "_Samples":
+        """Return these with some of them replaced."""
+        new.J[~which] = self.J[~which]
+        return _Samples(new.J, np.where(which[:, None], new.r, self.r))
+
+    def rescaled(self, factors: Array) -> "_Samples":
+        """Return the problems of parameters ``(K, q)`` that are so many times as large."""
+        return _Samples(self.J / factors[:, None], self.r)
+
+    def solve(self, diagonal: Array, rhs: Array) -> Array:
+        """Solve ``(J'J + D) x = rhs`` in the space of samples."""
+        samples = np.arange(self.J.shape[1])
+
+        def solve(part: slice) -> Array:
+            J, D, b = self.J[part], diagonal[part], rhs[part]
+            scaled = J / D[:, None, :]
+            kernel = scaled @ J.transpose(0, 2, 1)
+            kernel[:, samples, samples] += 1
+            dual = solve_vectors(kernel, (scaled @ b[:, :, None])[..., 0])
+            return b / D - (scaled.transpose(0, 2, 1) @ dual[:, :, None])[..., 0]
+
+        return np.concatenate(map_threads(solve, work_parts(self.J)))
 
 
 class _Batch:
@@ -135,29 +264,27 @@ class _Batch:
         ends = _Ends(np.empty_like(self.theta), np.empty(K), np.empty(K))
         rows, task = np.arange(K), self.task
         theta, damping = self.theta, np.full(K, DAMPING)
-        J, r = self._evaluate(theta)
+        linear = self._linearise(theta)
         for whole in schedule:
             now = whole.of(rows, K)
-            penalty = self._penalty(theta, J, now)
-            step = self._step(J, r, theta, penalty, damping)
+            penalty = self._penalty(theta, linear, now)
+            step = self._step(linear, theta, penalty, damping)
             still = _still(step, theta, tol) & (whole is schedule[-1])
             if still.any():
-                self._end(ends, rows[still], theta[still], J[still], r[still], now.of(still))
-                rows, theta, J, r = rows[~still], theta[~still], J[~still], r[~still]
+                self._end(ends, rows[still], theta[still], linear.take(still), now.of(still))
+                rows, theta, linear = rows[~still], theta[~still], linear.take(~still)
                 step, penalty, damping = step[~still], penalty[~still], damping[~still]
                 self._keep(~still)
                 if not len(rows):
                     break
             trial = theta + step
-            J_trial, r_trial = self._evaluate(trial)
-            better = _objective(r_trial, trial, penalty) < _objective(r, theta, penalty)
+            ahead = self._linearise(trial)
+            better = _objective(ahead, trial, penalty) < _objective(linear, theta, penalty)
             theta = np.where(better[:, None], trial, theta)
-            r = np.where(better[:, None], r_trial, r)
-            J_trial[~better] = J[~better]
-            J = J_trial
+            linear = linear.replaced(better, ahead)
             damping = np.clip(damping * np.where(better, EASE, STIFFEN), *DAMPING_RANGE)
-            theta, J = self._balance(theta, J)
-        self._end(ends, rows, theta, J, r, schedule[-1].of(rows, K))
+            theta, linear = self._balance(theta, linear)
+        self._end(ends, rows, theta, linear, schedule[-1].of(rows, K))
         components, lengths = zip(*(unit(c) for c in self._split(ends.theta)), strict=True)
         models = Models(list(components), np.prod(lengths, axis=0), task)
         return Polished(models, ends.rss, ends.objective)
@@ -167,18 +294,16 @@ class _Batch:
         self.task = self.task[which]
         self.mask = None if self.mask is None else self.mask[which]
 
-    def _end(
-        self, ends: "_Ends", rows: Array, theta: Array, J: Array, r: Array, last: Step
-    ) -> None:
+    def _end(self, ends: "_Ends", rows: Array, theta: Array, linear: _Linear, last: Step) -> None:
         """Note where models have ended."""
-        penalty = self._penalty(theta, J, Step(last.ridge, np.zeros(len(theta))))
+        penalty = self._penalty(theta, linear, Step(last.ridge, np.zeros(len(theta))))
         ends.theta[rows] = theta
-        ends.rss[rows] = np.sum(r**2, axis=1)
+        ends.rss[rows] = linear.rss
         # The modes share one penalty on W, counted once for each of them.
         total = np.sum(penalty * theta**2, axis=1)
         ends.objective[rows] = ends.rss[rows] + total / len(self.shapes)
 
-    def _balance(self, theta: Array, J: Array) -> tuple[Array, Array]:
+    def _balance(self, theta: Array, linear: _Linear) -> tuple[Array, _Linear]:
         """Give the modes of each term one length, which leaves W as it is."""
         lengths = np.stack([np.linalg.norm(c, axis=2) for c in self._split(theta)])
         lengths = np.where(lengths.all(axis=0), lengths, 1)
@@ -188,23 +313,31 @@ class _Batch:
             for f, s in zip(factors, self.shapes, strict=True)
         ]
         every = self._join(each)
-        J /= every[:, None, :]
-        return theta * every, J
+        return theta * every, linear.rescaled(every)
 
-    def _evaluate(self, theta: Array) -> tuple[Array, Array]:
-        """Jacobian of the fitted values ``(K, N, q)`` and residuals ``(K, N)``, whitened."""
+    def _linearise(self, theta: Array) -> _Linear:
+        """Return the linear problems at some parameters, intercept and covariates taken out."""
         components = self._split(theta)
-        J = all_features(self.problem, components)
-        fitted = (J[:, :, self.blocks[0]] @ theta[:, self.blocks[0], None])[..., 0]
-        r = self.problem.of(self.problem.response, self.task) - fitted
-        J, r = self.problem.whiten(J, r, self.task, in_place=True)
+        models = Models(components, np.ones((len(theta), self.shapes[0][0])), self.task)
+        if theta.shape[1] > self.problem.n_samples:
+            return self._by_samples(models, theta)
+        found = self.problem.engine.joint_equations(models)
+        gram, moment = found.gram, found.moment
         if self.mask is not None:
-            J *= self.mask[:, None, :]
-        return J, r
+            gram *= self.mask[:, :, None] * self.mask[:, None, :]
+            moment *= self.mask
+        return _Equations(gram, moment, found.fits.rss)
 
-    def _penalty(self, theta: Array, J: Array, now: Step) -> Array:
+    def _by_samples(self, models: Models, theta: Array) -> _Samples:
+        J = self.problem.engine.project_all(models.components)
+        fitted = (J[:, :, self.blocks[0]] @ theta[:, self.blocks[0], None])[..., 0]
+        r = self.problem.samples.response_of(self.task) - fitted
+        J, r = self.problem.whiten(J, r, self.task)
+        return _Samples(J if self.mask is None else J * self.mask[:, None], r)
+
+    def _penalty(self, theta: Array, linear: _Linear, now: Step) -> Array:
         """Diagonal of the quadratic that stands for ridge and sparsity at this point."""
-        diagonal = np.einsum("kni,kni->ki", J, J)
+        diagonal = linear.diagonal
         # One ridge for all modes: they share the length of W, and would pull it to and fro.
         means = np.mean([diagonal[:, b].mean(axis=1) for b in self.blocks], axis=0)
         penalty = np.repeat((means * now.ridge)[:, None], theta.shape[1], axis=1)
@@ -214,17 +347,11 @@ class _Batch:
             penalty += weight / (theta**2 / size + now.width**2)
         return penalty
 
-    def _step(self, J: Array, r: Array, theta: Array, penalty: Array, damping: Array) -> Array:
+    def _step(self, linear: _Linear, theta: Array, penalty: Array, damping: Array) -> Array:
         """Solve the damped normal equations."""
-
-        def solve(part: slice) -> Array:
-            some = J[part]
-            gradient = (r[part][:, None, :] @ some)[:, 0] - penalty[part] * theta[part]
-            mean = np.einsum("kni,kni->k", some, some)[:, None] / theta.shape[1]
-            damped = damping[part][:, None] * np.where(mean > 0, mean, 1)
-            return _solve_diagonal_plus_gram(some, penalty[part] + damped, gradient)
-
-        step = np.concatenate(map_threads(solve, work_parts(J)))
+        mean = linear.diagonal.mean(axis=1)
+        damped = damping * np.where(mean > 0, mean, 1)
+        step = linear.solve(penalty + damped[:, None], linear.moment - penalty * theta)
         return step if self.mask is None else step * self.mask
 
     def _join(self, components: list[Array]) -> Array:
@@ -243,23 +370,6 @@ class _Ends:
     objective: Array
 
 
-def _solve_diagonal_plus_gram(J: Array, diagonal: Array, rhs: Array) -> Array:
-    """``(J'J + D)^-1 rhs`` of K models, in the smaller of the spaces of entries and samples."""
-    _, n, q = J.shape
-    transposed = J.transpose(0, 2, 1)
-    if q <= n:
-        entries = np.arange(q)
-        gram = transposed @ J
-        gram[:, entries, entries] += diagonal
-        return solve_vectors(gram, rhs)
-    scaled = J / diagonal[:, None, :]
-    samples = np.arange(n)
-    kernel = scaled @ transposed
-    kernel[:, samples, samples] += 1
-    dual = solve_vectors(kernel, (scaled @ rhs[:, :, None])[..., 0])
-    return rhs / diagonal - (scaled.transpose(0, 2, 1) @ dual[:, :, None])[..., 0]
-
-
 def _still(step: Array, theta: Array, tol: float) -> Array:
     """Tell which models would hardly move."""
     return np.linalg.norm(step, axis=1) <= tol * np.linalg.norm(theta, axis=1)
@@ -269,5 +379,5 @@ def _column(values: float | Array) -> Array:
     return np.asarray(values)[:, None]
 
 
-def _objective(r: Array, theta: Array, penalty: Array) -> Array:
-    return np.sum(r**2, axis=1) + np.sum(penalty * theta**2, axis=1)
+def _objective(linear: _Linear, theta: Array, penalty: Array) -> Array:
+    return linear.rss + np.sum(penalty * theta**2, axis=1)

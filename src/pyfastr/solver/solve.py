@@ -26,11 +26,10 @@ from pyfastr.solver.starts import (
 )
 from pyfastr.solver.streams import Streams
 from pyfastr.solver.support import Thinned, hop, refit, thin
-from pyfastr.solver.sweep import History, Order, batches, features_of, run_sweeps
+from pyfastr.solver.sweep import History, Order, run_sweeps
 from pyfastr.solver.tangent import foresee
 from pyfastr.solver.vector import (
     elementary_ridge,
-    fitted_vectors,
     most_evident_vector,
     refit_vector,
 )
@@ -111,7 +110,7 @@ class GridFits(Solution):
 
 def solve(problem: Problem, settings: Settings, rng: np.random.Generator) -> Fit:
     """Search for the best start, sweep to a fixed point of the update, refit if asked to."""
-    if not problem.response.any():
+    if not problem.samples.response.any():
         return _nothing_to_fit(problem, settings)
     if len(problem.shape) == 1:
         start = elementary_ridge(problem, Penalty(settings.ridge))
@@ -126,7 +125,7 @@ def solve(problem: Problem, settings: Settings, rng: np.random.Generator) -> Fit
     chosen = _most_evident(problem, found, solution.models, settings.ridge, rng)
     return Fit(
         chosen.models,
-        fitted_values(problem, chosen.models),
+        problem.engine.fitted(chosen.models),
         solution.history,
         solution.converged,
         found.starts,
@@ -183,9 +182,9 @@ def finish(
         if settings.refit_support is True:
             tol = REFIT_TOL * settings.tol
             models = refit(problem, models, penalty.ridge, settings.max_iter, tol, foresight)
-    fitted = fitted_values(problem, models)
+    fitted = problem.engine.fitted(models)
     if not history.loss:
-        history.loss.append(problem.losses(fitted, models.task))
+        history.loss.append(problem.losses_of(fitted, models.task))
     return GridFits(models, fitted, history, converged, starts)
 
 
@@ -218,22 +217,6 @@ def _better_of_two(loss: Array, second: Array, n_models: int) -> Array:
     wins = loss[behind] < loss[second]
     better[second[wins]] = behind[wins]
     return better
-
-
-def fitted_values(problem: Problem, models: Models) -> Array:
-    """``<W, X_i>`` of every model: ``(K, n_samples)``."""
-    if len(problem.shape) == 1:
-        return fitted_vectors(problem, models)
-    last = len(models.components) - 1
-    n_entries = problem.n_samples * models.n_terms * problem.shape[last]
-    found = []
-    for part in batches(problem, len(models), 16.0 * n_entries):
-        some = models.take(part)
-        features = features_of(problem.projector.project(some.components, last, reuse=True))
-        vectors = (some.components[last] * some.scales[..., None]).reshape(len(some), -1, 1)
-        pairs = zip(features, vectors, strict=True)
-        found += [(own.astype(float, copy=False) @ vector)[:, 0] for own, vector in pairs]
-    return np.stack(found)
 
 
 def _search(
@@ -369,5 +352,5 @@ def _nothing_to_fit(problem: Problem, settings: Settings) -> Fit:
     R = settings.n_terms
     models = Models([np.zeros((1, R, p)) for p in problem.shape], np.zeros((1, R)))
     fitted = np.zeros((1, problem.n_samples))
-    history = History([problem.losses(fitted, models.task)], [np.zeros(1)])
+    history = History([problem.losses_of(fitted, models.task)], [np.zeros(1)])
     return Fit(models, fitted, history, np.ones(1, bool), Starts(0, 0, 0, np.inf, True, 0))

@@ -2,21 +2,21 @@
 
 from dataclasses import dataclass
 from functools import partial
-from math import prod
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.solver.contraction import project_own
+from pyfastr.engines.contraction import project_own
+from pyfastr.engines.kernels import cache_parts
+from pyfastr.engines.parallel import map_threads
 from pyfastr.solver.models import SAME, Models, cosines, put, unit
-from pyfastr.solver.parallel import map_threads
 from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.progress import tell
 from pyfastr.solver.streams import Streams
-from pyfastr.solver.sweep import batches, cache_parts, cyclic_sweep
+from pyfastr.solver.sweep import cyclic_sweep, rest_of_sweep, update_mode
 
 Array = NDArray[Any]
 Kind = Literal["mixed", "spectral", "random"]
@@ -122,12 +122,11 @@ def _power_sweeps(problem: Problem, models: Models, streams: Streams) -> Models:
     """
     K, R = models.scales.shape
     task = np.repeat(models.task, R)
-    draws = streams.exponential(models.task, (R, problem.n_samples)).reshape(K * R, -1)
-    weighted = _without_nuisance(problem, draws * problem.of(problem.response, task), task)
+    draw = streams.weights(task)
     rows = [c.reshape(K * R, -1) for c in models.components]
     done = []
-    for part in batches(problem, K * R, 24.0 * np.prod(problem.shape)):
-        sums = problem.projector.weighted_sums(weighted[part])[:, None]
+    for part in problem.engine.batches(K * R, 24.0 * np.prod(problem.shape)):
+        sums = problem.engine.drawn_sums(task[part], draw.take(part))[:, None]
         power = partial(_power_sweep, sums, [r[part].astype(sums.dtype) for r in rows])
         done += map_threads(power, cache_parts(sums))
     components = [np.concatenate(c).reshape(K, R, -1) for c in zip(*done, strict=True)]
@@ -150,10 +149,9 @@ def sparse_starts(problem: Problem) -> Models:
     of the noise; those of dense starts, and the annealing, are led away by the noise of all.
     """
     tasks, sparse = np.arange(problem.n_tasks), Penalty(0.0, POWER_THRESHOLD)
-    weighted = _without_nuisance(problem, problem.response, tasks)
     found = []
-    for part in batches(problem, len(tasks), 24.0 * np.prod(problem.shape)):
-        sums = problem.projector.weighted_sums(weighted[part])[:, None].astype(float, copy=False)
+    for part in problem.engine.batches(len(tasks), 24.0 * np.prod(problem.shape)):
+        sums = problem.engine.drawn_sums(tasks[part])[:, None].astype(float, copy=False)
         largest = np.abs(sums).reshape(len(sums), -1).argmax(axis=1)
         at = np.unravel_index(largest, problem.shape)
         rows = [np.eye(p)[i] for p, i in zip(problem.shape, at, strict=True)]
@@ -162,15 +160,6 @@ def sparse_starts(problem: Problem) -> Models:
                 rows[m] = unit(sparse.shrink(project_own(sums, rows, m)[:, 0]))[0]
         found.append(Models([r[:, None] for r in rows], np.ones((len(sums), 1)), tasks[part]))
     return Models.concatenate(found)
-
-
-def _without_nuisance(problem: Problem, values: Array, task: Array) -> Array:
-    """Weights of samples ``(K, N)`` whose sum of X is that of X without nuisance, in `values`."""
-    g = problem.weights_of(task, None)
-    weighted = values if g is None else values * g
-    C = problem.of(problem.nuisance, task)
-    explained = (C @ (weighted[:, None, :] @ C).transpose(0, 2, 1))[..., 0]
-    return weighted - (explained if g is None else explained * g)
 
 
 def anneal(
@@ -190,37 +179,82 @@ def anneal(
     """
     rounded, n_tasks = problem.rounded(), len(np.unique(models.task))
     first = len(models) if _is_small(problem) else 0
-    smooth, ended = np.zeros(len(models)), []
-    can_end = _valleys_show(problem, models.n_terms)
+    race = _Race(models, keep, _valleys_show(problem, models.n_terms))
     for sweep, heat in enumerate(_cooling(HOT_RIDGE, COLD_RIDGE, pace.n_sweeps, ridge)):
-        tasks = np.unique(models.task)
-        each = n_left = len(models) // len(tasks)
         # As if no task had ended: what one fold finds must not decide how X is rounded for another.
-        now = rounded if max(first, each * n_tasks) >= ROUNDING_PAYS else problem
-        models = models.astype(now.projector.source.dtype)
-        models, fitted = _shaken_sweep(now, models, heat, streams)
-        loss = problem.losses(fitted, models.task)
-        smooth = loss if sweep == 0 else SMOOTHING * smooth + (1 - SMOOTHING) * loss
-        if sweep in pace.halvings:
-            n_left = max(keep, each // 2)
-        misfit = problem.misfit(fitted, models.task).reshape(-1, each).min(axis=1)
-        end = (misfit <= RIGHT_VALLEY) & can_end[tasks] | (sweep == pace.n_sweeps - 1)
-        tell("search", sweep + 1, pace.n_sweeps)
-        losses = smooth.reshape(-1, each)
-        if end.any():
-            ended.append(models.take(_best_of_each(losses, end, keep)))
-        if end.all():
+        each = race.each * n_tasks
+        now = rounded if max(first, each) >= ROUNDING_PAYS else problem
+        race.models = race.models.astype(now.engine.dtype)
+        penalty = Penalty(heat)
+        begun = update_mode(now, race.models, 0, penalty, streams.weights(race.models.task))
+        if sweep:
+            # The update of the first mode tells how well the last sweep's models fit.
+            begun = begun.take(race.judge(begun.loss, begun.misfit, sweep - 1 in pace.halvings))
+        if not len(race.models):
             break
+        race.models = rest_of_sweep(
+            now, race.models, begun, penalty, lambda some: streams.weights(some.task)
+        )
+        tell("search", sweep + 1, pace.n_sweeps)
+    if len(race.models):
+        race.end(problem.losses(race.models))
+    return Models.concatenate([some.astype(float) for some in race.ended])
+
+
+class _Race:
+    """Models that race on their smoothed loss, as many of every task.
+
+    Attributes
+    ----------
+    models : Models
+        Those still in the race.
+    ended : list of Models
+        The best of tasks that have ended.
+    """
+
+    def __init__(self, models: Models, keep: int, can_end: Array) -> None:
+        self.models, self.ended = models, list[Models]()
+        self._keep, self._can_end = keep, can_end
+        self._smooth: Array | None = None
+
+    @property
+    def each(self) -> int:
+        """Models of each task that is still in the race."""
+        return len(self.models) // max(1, len(np.unique(self.models.task)))
+
+    def judge(self, loss: Array, misfit: Array, halve: bool) -> Array:
+        """Let tasks end that have found their valley, and drop the worse half if it is time.
+
+        Returns which of the models go on.
+        """
+        each, tasks = self.each, np.unique(self.models.task)
+        losses = self._smoothed(loss).reshape(-1, each)
+        best = misfit.reshape(-1, each).min(axis=1)
+        end = (best <= RIGHT_VALLEY) & self._can_end[tasks]
+        if end.any():
+            self.ended.append(self.models.take(_best_of_each(losses, end, self._keep)))
+        n_left = max(self._keep, each // 2) if halve else each
+        which = np.arange(len(loss))
         if end.any() or n_left < each:
-            best = _best_of_each(losses, ~end, n_left)
-            models, smooth = models.take(best), smooth[best]
-    return Models.concatenate([some.astype(float) for some in ended])
+            which = _best_of_each(losses, ~end, n_left)
+        self.models, self._smooth = self.models.take(which), losses.reshape(-1)[which]
+        return which
+
+    def end(self, loss: Array) -> None:
+        """Keep the best of the tasks that are left."""
+        losses = self._smoothed(loss).reshape(-1, self.each)
+        every = np.ones(len(losses), bool)
+        self.ended.append(self.models.take(_best_of_each(losses, every, self._keep)))
+
+    def _smoothed(self, loss: Array) -> Array:
+        if self._smooth is None:
+            return loss
+        return SMOOTHING * self._smooth + (1 - SMOOTHING) * loss
 
 
 def _is_small(problem: Problem) -> bool:
     """Whether X is rounded to the end of an annealing that begins so."""
-    source = problem.projector.source
-    return prod(source.shape) * source.dtype.itemsize <= SMALL_DATA
+    return problem.engine.n_bytes <= SMALL_DATA
 
 
 def _best_of_each(losses: Array, rows: Array, n_left: int) -> Array:
@@ -241,31 +275,16 @@ def shake(
 ) -> Models:
     """Sweep as `anneal` does, from one ridge to another, and keep all models."""
     rounded = problem.rounded() if len(models) >= ROUNDING_PAYS else problem
-    models = models.astype(rounded.projector.source.dtype)
+    models = models.astype(rounded.engine.dtype)
     for heat in _cooling(*ridges, n_sweeps, ridge):
-        models, _ = _shaken_sweep(rounded, models, heat, streams, threshold)
+        penalty = Penalty(heat, threshold)
+        models, _ = cyclic_sweep(rounded, models, penalty, lambda some: streams.weights(some.task))
     return models.astype(float)
 
 
 def _cooling(hot: float, cold: float, n_sweeps: int, ridge: float) -> list[float]:
     """Ridges from hot to cold that never fall below the one that is asked for."""
     return np.geomspace(max(hot, ridge), max(cold, ridge), n_sweeps).tolist()
-
-
-def _shaken_sweep(
-    problem: Problem,
-    models: Models,
-    ridge: float,
-    streams: Streams,
-    threshold: float = 0.0,
-) -> tuple[Models, Array]:
-    """Sweep with sample weights drawn anew from Exp(1) for every update of every model."""
-
-    def bootstrap() -> Array:
-        dtype = models.scales.dtype.type
-        return streams.exponential(models.task, (problem.n_samples,), dtype)
-
-    return cyclic_sweep(problem, models, Penalty(ridge, threshold), bootstrap)
 
 
 def race(
@@ -357,7 +376,7 @@ def _for_a_sprint(problem: Problem, n_terms: int, rng: np.random.Generator) -> P
     if plenty < WORTH_THINNING:
         return problem
     edges = np.linspace(0, problem.n_samples, int(problem.n_samples / plenty) + 1).astype(int)
-    return problem.thinned(rng.integers(edges[:-1], edges[1:]))
+    return problem.subset(rng.integers(edges[:-1], edges[1:]))
 
 
 def _valleys_show(problem: Problem, n_terms: int) -> Array:

@@ -2,35 +2,25 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import pairwise
-from math import ceil
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.config import current_budget
+from pyfastr.engines import Draw
+from pyfastr.engines.kernels import work_parts
+from pyfastr.engines.parallel import map_threads
 from pyfastr.solver.models import Models, put, relative_change, unit
 from pyfastr.solver.newton import newton_step
-from pyfastr.solver.parallel import map_threads
 from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.progress import tell
-from pyfastr.solver.projection import CACHE_BYTES
 from pyfastr.solver.update import ridge_solution, solve_regularised
 
 Array = NDArray[Any]
 Order = Literal["cyclic", "simultaneous"]
-# How weights of each model and sample are drawn for an update; None: the problem's own.
-DrawWeights = Callable[[], Array]
-
-# Memory above X that a batch of models may take, and how many times that if it serves several
-# tasks; larger batches are worked on in parts.
-MIN_BATCH_BYTES = 120 << 20
-BATCH_SHARE = 0.06
-MANY_TASKS = 2
-# Of parts of a batch that threads work on (twice as fast as with 2 MB at 1000 x 100 x 100).
-WORK_BYTES, ENOUGH_PARTS = 8 << 20, 16
+# How further weights of each model and sample are drawn for an update.
+DrawWeights = Callable[[Models], Draw]
 
 
 @dataclass
@@ -61,116 +51,104 @@ class History:
         return loss[last, np.arange(loss.shape[1])]
 
 
-def batches(problem: Problem, n_models: int, bytes_per_model: float) -> list[slice]:
-    """Cut a batch of models into parts of about one size, each within the memory limit."""
-    source = problem.projector.source
-    limit = max(MIN_BATCH_BYTES, BATCH_SHARE * np.prod(source.shape) * source.dtype.itemsize)
-    limit *= MANY_TASKS if problem.n_tasks > 1 else 1
-    limit = min(limit, problem.projector.budget.batch)
-    n_parts = ceil(n_models / max(1, limit // bytes_per_model))
-    edges = np.linspace(0, n_models, n_parts + 1).astype(int).tolist()
-    return [slice(i, j) for i, j in pairwise(edges)]
+@dataclass(frozen=True)
+class Updated:
+    """One mode's solutions, and how well the models fitted before.
 
-
-def cache_parts(array: Array) -> list[slice]:
-    """Cut a batch along its first axis into parts that stay in a core's cache."""
-    step = max(1, CACHE_BYTES // max(1, array[:1].nbytes))
-    return [slice(i, i + step) for i in range(0, len(array), step)]
-
-
-def work_parts(array: Array) -> list[slice]:
-    """Cut a batch into parts on which numpy works much longer than it takes to be called.
-
-    While it is called no other thread works; but there should be enough parts for all threads.
+    Attributes
+    ----------
+    solution : ndarray of shape (K, R, p)
+    loss : ndarray of shape (K,)
+        Weighted mean of the loss of the models that were updated.
+    misfit : ndarray of shape (K,)
+        Share of the response that these left unexplained at the scale that fits best.
     """
-    model = max(1, array[:1].nbytes)
-    step = min(min(WORK_BYTES, current_budget().blocks) // model, ceil(len(array) / ENOUGH_PARTS))
-    step = max(1, step, CACHE_BYTES // model)
-    return [slice(i, i + step) for i in range(0, len(array), step)]
+
+    solution: Array
+    loss: Array
+    misfit: Array
+
+    def take(self, which: Array) -> "Updated":
+        """Return those of some models."""
+        return Updated(self.solution[which], self.loss[which], self.misfit[which])
+
+    @staticmethod
+    def concatenate(parts: "list[Updated]") -> "Updated":
+        """Join batches."""
+        if len(parts) == 1:
+            return parts[0]
+        fields = [(p.solution, p.loss, p.misfit) for p in parts]
+        return Updated(*(np.concatenate(own) for own in zip(*fields, strict=True)))
 
 
-def features_of(projection: Array) -> Array:
-    """Put the projections ``(K, R, N, p)`` of a model's terms side by side: ``(K, N, R p)``."""
-    K, R, N, p = projection.shape
-    if R == 1:
-        return projection.reshape(K, N, p)
-    features = np.empty((K, N, R, p), projection.dtype)
-
-    def fill(part: slice) -> None:
-        features[part] = projection[part].transpose(0, 2, 1, 3)
-
-    map_threads(fill, cache_parts(projection))
-    return features.reshape(K, N, R * p)
-
-
-def all_features(problem: Problem, components: list[Array]) -> Array:
-    """Put the projections onto all modes side by side: ``(K, N, q)``, in one pass over X."""
-    parts = [features_of(p) for p in problem.projector.project_all(components)]
-    K, N = parts[0].shape[:2]
-    features = np.empty((K, N, sum(p.shape[2] for p in parts)))
-
-    def fill(some: slice) -> None:
-        np.concatenate([p[some] for p in parts], axis=2, out=features[some])
-
-    map_threads(fill, cache_parts(features))
-    return features
+def update_mode(
+    problem: Problem, models: Models, mode: int, penalty: Penalty, draw: Draw | None = None
+) -> Updated:
+    """Apply the paper's update to one mode of every model, in the type of the models."""
+    K, R, p = models.components[mode].shape
+    in_samples = R * p > problem.n_samples or not problem.loss.is_quadratic
+    width = 3 * problem.n_samples if in_samples else 4 * R * p
+    one = _update_by_samples if in_samples else _update_by_products
+    done = []
+    for part in problem.engine.batches(K, width * R * p * models.scales.dtype.itemsize):
+        own = None if draw is None else draw.take(part)
+        # A whole batch goes as it is: there is nothing to copy.
+        some = models if part == slice(0, K) else models.take(part)
+        done.append(one(problem, some, mode, penalty.take(part), own))
+    return Updated.concatenate(done)
 
 
-def solve_mode(
-    problem: Problem,
-    features: Array,
-    models: Models,
-    mode: int,
-    penalty: Penalty,
-    weights: Array | None = None,
-) -> Array:
-    """Apply the paper's update to projected samples: ``(K, R, p)``, in the type of the models."""
+def _update_by_products(
+    problem: Problem, models: Models, mode: int, penalty: Penalty, draw: Draw | None
+) -> Updated:
+    """Solve in the space of entries, from Gram matrices and moments."""
+    found = problem.engine.mode_equations(models, mode, draw)
+    solution = solve_equations(found.gram, found.moment, penalty, mode)
+    return Updated(
+        solution.reshape(models.components[mode].shape),
+        found.fits.rss / problem.n_samples,
+        found.fits.misfit,
+    )
+
+
+def _update_by_samples(
+    problem: Problem, models: Models, mode: int, penalty: Penalty, draw: Draw | None
+) -> Updated:
+    """Solve in the space of samples, or of a loss that has to be asked sample by sample."""
+    projected = problem.engine.project(models, mode)
+    old = (models.components[mode] * models.scales[..., None]).reshape(len(models), -1)
+    mask = penalty.mask(mode)
+    old = old if mask is None else old * mask
+    if problem.loss.is_quadratic:
+        features = projected.whole()
+        fitted = (features @ old[:, :, None])[..., 0]
+        features = features if mask is None else features * mask[:, None]
+        g = None
+        if draw is not None:
+            g = draw.exponential(0, problem.n_samples, features.dtype)
+        z = problem.samples.response_of(models.task).astype(features.dtype, copy=False)
+        solution = ridge_solution(*problem.whiten_by(features, z, models.task, g), penalty)
+    else:
+        fitted = projected.times(old)
+        solution = newton_step(problem, projected, old, fitted, models.task, penalty, mask)
+    return Updated(
+        penalty.shrink(solution).reshape(models.components[mode].shape),
+        problem.losses_of(fitted, models.task),
+        problem.misfits_of(fitted, models.task),
+    )
+
+
+def solve_equations(gram: Array, moment: Array, penalty: Penalty, mode: int) -> Array:
+    """Ridge solutions ``(K, q)`` of normal equations, zero outside of the mask, and shrunk."""
 
     def solve(part: slice) -> Array:
-        some = features[part].astype(models.scales.dtype, copy=False)
-        now, task = penalty.take(part), models.task[part]
+        now, some, rhs = penalty.take(part), gram[part], moment[part]
         mask = now.mask(mode)
-        if problem.loss.is_quadratic:
-            g = None if weights is None else weights[part]
-            solution = least_squares(problem, some, task, now, mask, g)
-        else:
-            some = some if mask is None else some * mask[:, None]
-            old = models.components[mode][part] * models.scales[part][..., None]
-            solution = newton_step(problem, some, old.reshape(len(some), -1), task, now)
-        return now.shrink(solution)
+        if mask is not None:
+            some, rhs = some * (mask[:, :, None] & mask[:, None, :]), rhs * mask
+        return now.shrink(solve_regularised(some, rhs, now, gram.shape[1]))
 
-    solutions = map_threads(solve, work_parts(features))
-    return np.concatenate(solutions).reshape(models.components[mode].shape)
-
-
-def fitted_by(features: Array, solution: Array) -> Array:
-    """Fitted values ``(K, N)`` of solutions ``(K, R, p)``, intercept and covariates left out."""
-    columns = solution.reshape(len(solution), -1, 1)
-
-    def multiply(part: slice) -> Array:
-        return (features[part].astype(columns.dtype, copy=False) @ columns[part])[..., 0]
-
-    return np.concatenate(map_threads(multiply, work_parts(features)))
-
-
-def least_squares(
-    problem: Problem,
-    features: Array,
-    task: Array,
-    penalty: Penalty,
-    mask: Array | None = None,
-    weights: Array | None = None,
-) -> Array:
-    """Ridge solution ``(K, q)`` of weighted least squares, zero outside of the mask."""
-    response = problem.of(problem.response, task).astype(features.dtype, copy=False)
-    _, n, q = features.shape
-    if q > n:
-        some = features if mask is None else features * mask[:, None]
-        return ridge_solution(*problem.whiten(some, response, task, weights), penalty)
-    gram, moment = problem.normal_equations(features, response, task, weights)
-    if mask is not None:
-        gram, moment = gram * (mask[:, :, None] & mask[:, None, :]), moment * mask
-    return solve_regularised(gram, moment, penalty, q)
+    return np.concatenate(map_threads(solve, work_parts(gram)))
 
 
 def cyclic_sweep(
@@ -178,48 +156,60 @@ def cyclic_sweep(
     models: Models,
     penalty: Penalty,
     draw_weights: DrawWeights | None = None,
-) -> tuple[Models, Array]:
-    """Update the modes in turn; return the models and their fitted values ``(K, N)``."""
-    K, R = models.scales.shape
-    # Terms are put side by side by a copy.
-    n_copies = 1 if R == 1 else 2
-    itemsize = problem.projector.source.dtype.itemsize
-    parts = batches(problem, K, n_copies * problem.n_samples * R * max(models.shape) * itemsize)
-    draws = [draw_weights() if draw_weights else None for _ in models.components]
-    swept, fitted = [], []
-    for part in parts:
-        # A whole batch goes as it is: the projector knows components it has seen.
-        some = models if len(parts) == 1 else models.take(part)
-        features = solution = np.empty(0)
-        for mode, weights in enumerate(draws):
-            g = None if weights is None else weights[part]
-            features = features_of(problem.projector.project(some.components, mode, reuse=True))
-            solution = solve_mode(problem, features, some, mode, penalty.take(part), g)
-            some = some.replace(mode, solution)
-        swept.append(some)
-        fitted.append(fitted_by(features, solution))
-    return swept[0] if len(parts) == 1 else Models.concatenate(swept), np.concatenate(fitted)
+) -> tuple[Models, Updated]:
+    """Update the modes in turn; return the models, and the first update with its old losses."""
+    first = update_mode(problem, models, 0, penalty, draw_weights and draw_weights(models))
+    return rest_of_sweep(problem, models, first, penalty, draw_weights), first
 
 
-def simultaneous_sweep(problem: Problem, models: Models, penalty: Penalty) -> tuple[Models, Array]:
-    """Update all modes from the same old components: other iterates, one pass over X.
+def rest_of_sweep(
+    problem: Problem,
+    models: Models,
+    first: Updated,
+    penalty: Penalty,
+    draw_weights: DrawWeights | None = None,
+) -> Models:
+    """Take over the update of the first mode, and update the others in turn."""
+    models = models.replace(0, first.solution)
+    for mode in range(1, len(models.components)):
+        draw = draw_weights and draw_weights(models)
+        models = models.replace(mode, update_mode(problem, models, mode, penalty, draw).solution)
+    return models
 
-    The fitted values are those with the last mode new and the others old; the ones of the models
-    returned would take another pass.
-    """
-    K, R = models.scales.shape
-    dtype = models.scales.dtype
-    parts, fitted = [], []
-    per_model = 2 * problem.n_samples * R * sum(problem.shape) * dtype.itemsize
-    for part in batches(problem, K, per_model):
-        some, now = models.take(part), penalty.take(part)
-        features, solutions = np.empty(0), []
-        for mode, projection in enumerate(problem.projector.project_all(some.components)):
-            features = features_of(projection)
-            solutions.append(solve_mode(problem, features, some, mode, now))
+
+def simultaneous_sweep(
+    problem: Problem, models: Models, penalty: Penalty
+) -> tuple[Models, Updated]:
+    """Update all modes from the same old components: other iterates, one pass over X."""
+    widest = max(c[0].size for c in models.components)
+    if not problem.loss.is_quadratic or widest > problem.n_samples:
+        modes = range(len(models.components))
+        found = [update_mode(problem, models, mode, penalty) for mode in modes]
+        return _replace_all(models, [f.solution for f in found]), found[0]
+    K, q = len(models), sum(c[0].size for c in models.components)
+    parts, before = [], []
+    for part in problem.engine.batches(K, 4.0 * q * q * 8):
+        some = models.take(part)
+        solutions, first = _simultaneous_updates(problem, some, penalty.take(part))
         parts.append(_replace_all(some, solutions))
-        fitted.append(fitted_by(features, solutions[-1]))
-    return Models.concatenate(parts), np.concatenate(fitted)
+        before.append(first)
+    return Models.concatenate(parts), Updated.concatenate(before)
+
+
+def _simultaneous_updates(
+    problem: Problem, models: Models, penalty: Penalty
+) -> tuple[list[Array], Updated]:
+    """Solve for every mode, from one set of joint equations whose moments are of residuals."""
+    found = problem.engine.joint_equations(models)
+    solutions = []
+    for mode, block in enumerate(models.blocks()):
+        gram = found.gram[:, block, block].copy()
+        own = (models.components[mode] * models.scales[..., None]).reshape(len(models), -1, 1)
+        moment = found.moment[:, block] + (gram @ own)[..., 0]
+        solution = solve_equations(gram, moment, penalty, mode)
+        solutions.append(solution.reshape(models.components[mode].shape))
+    loss = found.fits.rss / problem.n_samples
+    return solutions, Updated(solutions[0], loss, found.fits.misfit)
 
 
 def _replace_all(models: Models, solutions: list[Array]) -> Models:
@@ -253,25 +243,24 @@ def run_sweeps(
     one_sweep = cyclic_sweep if order == "cyclic" else simultaneous_sweep
     K = len(models)
     history, converged = History(), np.zeros(K, bool)
-    moving = np.arange(K)
+    moving, last = np.arange(K), np.zeros(K, int)
     for sweep in range(max_iter):
         old = models if len(moving) == K else models.take(moving)
         now = penalty if len(moving) == K else penalty.take(moving)
-        new, fitted = one_sweep(problem, old, now)
+        new, first = one_sweep(problem, old, now)
+        if sweep:
+            # An update tells how well the models fit that it begins with.
+            history.loss[-1][moving] = first.loss
         change = relative_change(new, old)
-        _record(history, moving, K, problem.losses(fitted, new.task), change)
+        history.loss.append(np.full(K, np.nan))
+        history.change.append(np.full(K, np.nan))
+        history.change[-1][moving], last[moving] = change, sweep
         models = new if len(moving) == K else put(models, moving, new)
         converged[moving[change <= tol]] = True
         moving = moving[change > tol]
         tell("sweeps", sweep + 1, max_iter)
         if not len(moving):
             break
+    for k, loss in enumerate(problem.losses(models)):
+        history.loss[last[k]][k] = loss
     return models, history, converged
-
-
-def _record(history: History, which: Array, n_models: int, loss: Array, change: Array) -> None:
-    """Add a sweep to the history."""
-    for rows, values in ((history.loss, loss), (history.change, change)):
-        row = np.full(n_models, np.nan)
-        row[which] = values
-        rows.append(row)

@@ -16,7 +16,6 @@ from pyfastr.config import current_budget
 from pyfastr.solver.models import Models, put, relative_change, unit
 from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.problem import Problem
-from pyfastr.solver.sweep import all_features, batches
 from pyfastr.solver.update import regularise
 
 Array = NDArray[Any]
@@ -114,22 +113,20 @@ def foresee(problem: Problem, starts: Models, penalty: Penalty) -> Foresight:
     keys = np.hstack([starts.task[:, None], starts.flat()])[rows]
     _, first, at = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     q = keys.shape[1] - 1
-    if 8 * len(first) * q**2 > min(PRODUCTS_BYTES, 2 * problem.projector.budget.foresight // 3):
+    room = min(PRODUCTS_BYTES, 2 * problem.engine.budget.foresight // 3)
+    if 8 * len(first) * q**2 > room:
         rows, first, at = rows[:0], first[:0], at[:0]
     points, at = starts.take(rows[first]), at.reshape(-1)
     gram, moment = np.empty((len(points), q, q)), np.empty((len(points), q))
     explained = np.empty(len(points), bool)
-    for part in batches(problem, len(points), 8.0 * 3 * problem.n_samples * q):
+    for part in problem.engine.batches(len(points), 8.0 * 2 * q**2):
         some = points.take(part)
-        y = problem.of(problem.response, some.task)
-        J = all_features(problem, some.components)
-        J, y = problem.whiten(J, y, some.task, in_place=True)
-        gram[part] = J.transpose(0, 2, 1) @ J
-        moment[part] = (y[:, None] @ J)[:, 0]
-        first_mode = some.blocks()[0]
+        found = problem.engine.joint_equations(some)
         scaled = (some.components[0] * some.scales[..., None]).reshape(len(some), -1, 1)
-        left = y - (J[:, :, first_mode] @ scaled)[..., 0]
-        explained[part] = np.mean(left**2, axis=1) <= LITTLE_NOISE
+        gram[part] = found.gram
+        # The moments are of residuals; those of the response have the fitted values as well.
+        moment[part] = found.moment + (found.gram[:, :, some.blocks()[0]] @ scaled)[..., 0]
+        explained[part] = found.fits.rss <= LITTLE_NOISE * problem.n_samples
     good = explained[at]
     return Foresight(rows[good], points, at[good], gram, moment)
 

@@ -19,8 +19,8 @@ Array = NDArray[Any]
 
 # Of a result, up to which numpy lets no other thread work.
 LOCKED_ENTRIES = 500
-# Bytes of memory that a thread keeps.
-MOST_SCRATCH = 16 << 20
+# Bytes of memory that a thread keeps for each use.
+MOST_SCRATCH = 32 << 20
 
 
 @cache
@@ -79,14 +79,14 @@ class _Rooms(threading.local):
     """Memory that a thread uses again and again."""
 
     def __init__(self) -> None:
-        self.room = np.empty(0, np.uint8)
+        self.of: dict[str, Array] = {}
 
 
 _rooms = _Rooms()
 
 
-def scratch(shape: tuple[int, ...], dtype: Any) -> Array:
-    """Return an array to fill, which the thread's next call overwrites.
+def scratch(shape: tuple[int, ...], dtype: Any, use: str) -> Array:
+    """Return an array to fill, which the thread's next call for the same use overwrites.
 
     The system hands out new memory no faster than a matrix product takes to use it. Only little is
     kept for that.
@@ -94,9 +94,10 @@ def scratch(shape: tuple[int, ...], dtype: Any) -> Array:
     n_bytes = prod(shape) * np.dtype(dtype).itemsize
     if n_bytes > MOST_SCRATCH:
         return np.empty(shape, dtype)
-    if len(_rooms.room) < n_bytes:
-        _rooms.room = np.empty(n_bytes, np.uint8)
-    return _rooms.room[:n_bytes].view(dtype).reshape(shape)
+    room = _rooms.of.get(use)
+    if room is None or len(room) < n_bytes:
+        room = _rooms.of[use] = np.empty(n_bytes, np.uint8)
+    return room[:n_bytes].view(dtype).reshape(shape)
 
 
 def solve_vectors(matrices: Array, vectors: Array) -> Array:
@@ -116,7 +117,12 @@ def unlocking_columns(n_rows: int) -> int:
 
 
 def map_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """Apply `work` to every item, with as many threads as BLAS would use.
+    """Apply `work` to every item, with as many threads as BLAS would use."""
+    return list(in_order(work, items))
+
+
+def in_order(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    """Apply `work` to every item in a few threads; yield the results in the order of the items.
 
     Contractions of a block are many small BLAS calls that gain nothing from a threaded BLAS;
     whole blocks side by side do (about 2 x on two cores). A limit set by the user or by joblib
@@ -131,5 +137,6 @@ def map_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[R
 
     with _single_threaded_blas() as n_threads:
         if n_threads < 2 or len(items) < 2 or _in_worker():
-            return [quietly(item) for item in items]
-        return list(_pool(n_threads).map(quietly, items))
+            yield from map(quietly, items)
+        else:
+            yield from _pool(n_threads).map(quietly, items)

@@ -1,0 +1,141 @@
+"""X that is read in this process: from memory, or from files."""
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from math import prod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyfastr.engines.base import Engine, Kernel
+from pyfastr.engines.centre import Centre
+from pyfastr.engines.kernels import Block
+from pyfastr.engines.parallel import in_order, map_threads
+from pyfastr.engines.samples import Samples
+from pyfastr.sources import RoundedSource, Source, is_in_memory, thin
+
+Array = NDArray[Any]
+
+# Sums of samples take blocks of so many samples for each sum, and of so many bytes at most.
+SAMPLES_PER_SUM, WIDE_BYTES = 4, 128 << 20
+
+
+class LocalEngine(Engine):
+    """Blocks of a source, each worked on by one of a few threads.
+
+    Parameters
+    ----------
+    source : Source
+    samples : Samples, optional
+    scale : float
+    centre : Centre, optional
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        samples: Samples | None = None,
+        scale: float = 1.0,
+        centre: Centre | None = None,
+    ) -> None:
+        super().__init__(source.shape, source.dtype, samples, scale, centre)
+        self.source = source
+        self._own = {rows.start: self.samples.rows(rows) for rows in source.slices}
+
+    def bind(self, samples: Samples, scale: float) -> Self:
+        """Return an engine of the same X with other responses, weights and nuisance."""
+        return type(self)(self.source, samples, scale)
+
+    def subset(self, which: Array, samples: Samples) -> "LocalEngine":
+        """Return an engine of some samples, by ascending number, and what belongs to them."""
+        return LocalEngine(thin(self.source, which, self.budget.subset), samples, self.scale)
+
+    def rounded(self) -> "LocalEngine":
+        """Return the same with X in float32."""
+        return LocalEngine(RoundedSource(self.source), self.samples, self.scale, self._centre)
+
+    def _total(
+        self, kernel: Kernel, *, kept: Any = None, along: Sequence[Array] = (), wide: int = 0
+    ) -> tuple[Array, ...]:
+        self.passes += kept is None
+        work = self._work(kernel, kept, along)
+        if wide:
+            # One after another: these results are larger than the blocks.
+            return reduce(_add, map(work, self._wide_slices(wide)))
+        return reduce(_add, in_order(work, self.source.slices))
+
+    def _keep(self, kernel: Kernel, *, kept: Any = None) -> dict[int, Array]:
+        self.passes += kept is None
+        blocks = map_threads(self._work(kernel, kept, ()), self.source.slices)
+        starts = [rows.start for rows in self.source.slices]
+        return dict(zip(starts, blocks, strict=True))
+
+    def _collect(self, kernel: Kernel, *, kept: Any = None) -> Array:
+        return np.concatenate(list(self._keep(kernel, kept=kept).values()), axis=1)
+
+    def _work(
+        self, kernel: Kernel, kept: dict[int, Array] | None, along: Sequence[Array]
+    ) -> Callable[[slice], Any]:
+        """Return what is done with one block."""
+
+        def work(rows: slice) -> Any:
+            values = self.source.read(rows) if kept is None else kept[rows.start]
+            own = self._own.get(rows.start)
+            if own is None or len(own) != rows.stop - rows.start:
+                own = self.samples.rows(rows)
+            return kernel(Block(values, rows.start, own), *(a[:, rows] for a in along))
+
+        return work
+
+    def _wide_slices(self, n_rows: int) -> list[slice]:
+        """Join blocks until adding to so many sums costs little beside reading samples."""
+        sample_bytes = prod(self.shape) * self.dtype.itemsize
+        most = min(WIDE_BYTES, self.budget.blocks)
+        wanted = min(most // sample_bytes, SAMPLES_PER_SUM * n_rows)
+        joined: list[slice] = []
+        for some in self.source.slices:
+            if joined and some.stop - joined[-1].start <= wanted:
+                joined[-1] = slice(joined[-1].start, some.stop)
+            else:
+                joined.append(some)
+        return joined
+
+    def sample_products(self, used: Array, shift: Array) -> Array:
+        """Return inner products of all pairs of samples: for each group of blocks, a pass to it."""
+
+        def read(rows: slice) -> Array:
+            block = self.source.read(rows)
+            block = block if used.all() else block[:, used]
+            return (block / self.scale).astype(float, copy=False) - shift[used]
+
+        kernel = np.empty((self.n_samples,) * 2)
+        for group in self._groups():
+            held = {rows.start: (rows, read(rows)) for rows in group}
+            for others in self.source.slices:
+                if others.start > group[-1].start:
+                    break
+                other = held[others.start][1] if others.start in held else read(others)
+                for rows, block in held.values():
+                    if rows.start >= others.start:
+                        kernel[rows, others] = block @ other.T
+                        kernel[others, rows] = kernel[rows, others].T
+        return kernel
+
+    def _groups(self) -> list[list[slice]]:
+        """Blocks that are held at one time: single ones, or of files what the budget allows."""
+        room = 1 if is_in_memory(self.source) else self.budget.batch // (8 * self.shape[0])
+        groups: list[list[slice]] = []
+        for rows in self.source.slices:
+            if groups and rows.stop - groups[-1][0].start <= room:
+                groups[-1].append(rows)
+            else:
+                groups.append([rows])
+        return groups
+
+
+def _add(total: tuple[Array, ...], part: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Add the results of a block to those of the blocks before it."""
+    for into, own in zip(total, part, strict=True):
+        np.add(into, own, out=into)
+    return total

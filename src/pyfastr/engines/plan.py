@@ -1,0 +1,217 @@
+"""How projections of a block are made: which modes are contracted first, and what that serves."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyfastr.engines.contraction import (
+    Route,
+    contract_group,
+    contract_others,
+    gather,
+    khatri_rao,
+    outside,
+    project_own,
+    route_to,
+    routes_to_all,
+)
+from pyfastr.engines.parallel import scratch
+
+Array = NDArray[Any]
+
+# A contraction that leaves several modes makes an intermediate; it should stay in a core's cache.
+CACHE_BYTES = 1 << 21
+# More rows than this make a matrix product no faster.
+ENOUGH_ROWS = 128
+# So few rows are bound by memory: any mode may be contracted alone, if that saves a pass.
+FEW_ROWS = 2
+# Gathering a part of X costs about this many times a plain read of it.
+GATHER_COST = 4.0
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Components of K models of R terms, one row a model and term, in the type of X.
+
+    Attributes
+    ----------
+    factors : list of M arrays of shape (K * R, p_m)
+    n_terms : int
+    scale : float
+        Projections are those of ``X / scale``.
+    """
+
+    factors: list[Array]
+    n_terms: int
+    scale: float = 1.0
+
+    @classmethod
+    def of(cls, components: Sequence[Array], dtype: Any, scale: float = 1.0) -> "Rows":
+        """Take components as M arrays ``(K, R, p_m)``."""
+        rows = [c.reshape(-1, c.shape[-1]).astype(dtype, copy=False) for c in components]
+        return cls(rows, components[0].shape[1], scale)
+
+    def __len__(self) -> int:
+        return len(self.factors[0])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one sample."""
+        return tuple(f.shape[1] for f in self.factors)
+
+    def product(self, group: Sequence[int]) -> Array:
+        """Khatri-Rao product of a group; it carries the scale, so that no product overflows."""
+        product = khatri_rao([self.factors[m] for m in group])
+        return product if self.scale == 1 else (product / self.scale).astype(product.dtype)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The way from a block to projections of every row onto some modes.
+
+    Attributes
+    ----------
+    rows : Rows
+    routes : tuple of Route
+        What is contracted with the block, and which modes that serves.
+    vectors : tuple of ndarray
+        Khatri-Rao products of the routes' groups.
+    support : list of ndarray, optional
+        Entries of each mode that are not all zero, if only these are to be read.
+    kept : bool
+        Whether blocks come contracted with the route's group already.
+    """
+
+    rows: Rows
+    routes: tuple[Route, ...]
+    vectors: tuple[Array, ...]
+    support: list[Array] | None = None
+    kept: bool = False
+
+    def project(self, values: Array) -> dict[int, Array]:
+        """Return the projections ``(K * R, n, p_m)`` of a block by mode.
+
+        They may stand in the thread's scratch memory.
+        """
+        if len(self.rows.shape) == 1:
+            samples = values if self.rows.scale == 1 else values / self.rows.scale
+            return {0: np.broadcast_to(samples, (len(self.rows), *samples.shape))}
+        if self.kept:
+            return self._from_kept(values)
+        if self.support is not None:
+            values = gather(values, self.support, self.routes[0].modes[0])
+        sizes = {m: values.shape[m + 1] for route in self.routes for m in route.modes}
+        outs = _rooms(len(self.rows), len(values), sizes, values.dtype)
+        for route, vectors in zip(self.routes, self.vectors, strict=True):
+            own = {m: outs[m] for m in route.modes}
+            _follow(route, values, vectors, self.rows.factors, own)
+        return outs
+
+    def _from_kept(self, values: Array) -> dict[int, Array]:
+        """Contract what the first product left."""
+        (route,) = self.routes
+        others = outside(route.group, range(len(self.rows.factors)))
+        inner = [self.rows.factors[m] for m in others]
+        return {m: project_own(values, inner, others.index(m)) for m in route.modes}
+
+    def contract(self, values: Array) -> Array:
+        """Return a block contracted with the route's group alone, to be kept."""
+        return contract_group(values, self.vectors[0], self.routes[0].group)
+
+
+def plan_to(rows: Rows, mode: int) -> Plan:
+    """Plan projections onto one mode in one pass over X, as little of it as zeros allow."""
+    if len(rows.shape) == 1:
+        return Plan(rows, (), ())
+    support = _worth_gathering(rows, mode)
+    if support is not None:
+        factors = [f[:, used] for f, used in zip(rows.factors, support, strict=True)]
+        rows = Rows(factors, rows.n_terms, rows.scale)
+    route = route_to(rows.shape, mode, len(rows))
+    return Plan(rows, (route,), (rows.product(route.group),), support)
+
+
+def plan_to_all(rows: Rows) -> Plan:
+    """Plan projections onto all modes in one pass over X."""
+    if len(rows.shape) == 1:
+        return plan_to(rows, 0)
+    routes = tuple(routes_to_all(len(rows.shape)))
+    return Plan(rows, routes, tuple(rows.product(route.group) for route in routes))
+
+
+def plan_to_keep(rows: Rows, mode: int) -> Plan | None:
+    """Plan to contract the mode that is updated last from now on, if that saves a pass.
+
+    One model at a time is served from there in all updates before that one (the multi-sweep
+    dimension tree of Ma and Solomonik): M / (M - 1) passes a sweep. Many models are bound by
+    arithmetic, and keep products with the first mode where other updates begin with these alone:
+    two passes a sweep.
+    """
+    n_modes, n_rows = len(rows.shape), len(rows)
+    first_alone = mode == 1 and n_modes > 1 and len(route_to(rows.shape, 1, n_rows).group) == 1
+    if n_modes < 3 or not (n_rows <= FEW_ROWS or first_alone):
+        return None
+    if _worth_gathering(rows, mode) is not None:
+        return None
+    farthest = (mode - 1) % n_modes
+    group = range(farthest, farthest + 1)
+    modes = tuple(m for m in range(n_modes) if m != farthest)
+    return Plan(rows, (Route(group, modes),), (rows.product(group),))
+
+
+def plan_from_kept(rows: Rows, kept_mode: int, mode: int) -> Plan:
+    """Plan projections from blocks that are contracted with one mode."""
+    return Plan(rows, (Route(range(kept_mode, kept_mode + 1), (mode,)),), (), kept=True)
+
+
+def _worth_gathering(rows: Rows, mode: int) -> list[Array] | None:
+    """Return the entries each component uses, if its zeros let most of X be skipped."""
+    support = [np.flatnonzero(f.any(axis=0)) for f in rows.factors]
+    support[mode] = np.arange(rows.shape[mode])
+    share = prod(len(used) for used in support) / prod(rows.shape)
+    return support if 0 < share * GATHER_COST < 1 else None
+
+
+def _rooms(n_rows: int, n_samples: int, sizes: dict[int, int], dtype: Any) -> dict[int, Array]:
+    """Make room for the projections of a block, beside each other in the thread's memory.
+
+    New memory for every projection of a large batch would cost as much as the products.
+    """
+    room = scratch((n_rows * n_samples * sum(sizes.values()),), dtype, "projections")
+    outs, begin = {}, 0
+    for mode, p in sizes.items():
+        n_entries = n_rows * n_samples * p
+        outs[mode] = room[begin : begin + n_entries].reshape(n_rows, n_samples, p)
+        begin += n_entries
+    return outs
+
+
+def _follow(
+    route: Route, block: Array, vectors: Array, factors: Sequence[Array], outs: dict[int, Array]
+) -> None:
+    """Write one block's projections, in parts whose intermediate stays in cache."""
+    others = outside(route.group, range(len(factors)))
+    if len(others) == 1:
+        contract_others(block, vectors, others[0], outs[others[0]])
+        return
+    n_rows, n_samples = _part_size(block, route, len(vectors))
+    for i in range(0, len(vectors), n_rows):
+        rows = slice(i, i + n_rows)
+        inner = [factors[m][rows] for m in others]
+        for j in range(0, len(block), n_samples):
+            samples = slice(j, j + n_samples)
+            partial = contract_group(block[samples], vectors[rows], route.group)
+            for mode, out in outs.items():
+                out[rows, samples] = project_own(partial, inner, others.index(mode))
+
+
+def _part_size(block: Array, route: Route, n_rows: int) -> tuple[int, int]:
+    """Rows and samples of one product that leaves several modes."""
+    left = outside(route.group, block.shape[1:])
+    room = CACHE_BYTES // (prod(left) * block.itemsize)
+    rows = min(n_rows, max(1, room), ENOUGH_ROWS)
+    return rows, max(1, room // rows)
