@@ -281,14 +281,16 @@ class Engine(ABC):
         Features that hardly vary beside their mean are made anew without it, from then on at once.
         What is left beside covariates of hardly any effect else takes another pass.
         """
-        found = self._products(self._shifted(features, stated.task), stated, kept)
+        shifted = self._shifted(features, stated.task)
+        found = self._products(shifted, stated, kept)
         if found.is_doubtful.any() and self._shift(stated.task[found.is_doubtful]):
-            found = self._products(self._shifted(features, stated.task), stated, kept)
+            shifted = self._shifted(features, stated.task)
+            found = self._products(shifted, stated, kept)
         if found.is_doubtful.any():
             explained = np.where(found.is_doubtful[:, None, None], found.fit, 0)
-            again = replace(stated, explained=explained)
-            found = self._products(self._shifted(features, stated.task), again, kept)
-        return found.finish(self.samples, stated)
+            stated = replace(stated, explained=explained)
+            found = self._products(shifted, stated, kept)
+        return found.finish(self.samples, stated, shifted.shift)
 
     def _products(self, features: Features, stated: Stated, kept: Any) -> Unfinished:
         kernel = partial(kernels.products, features=features, stated=stated)

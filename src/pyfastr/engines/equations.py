@@ -105,14 +105,17 @@ class Unfinished:
         beside = self.own[:, None, :-1, -1].astype(gram.dtype) @ self.fit
         return gram, moment - beside[:, 0]
 
-    def finish(self, samples: Samples, stated: Stated) -> Equations:
+    def finish(self, samples: Samples, stated: Stated, shift: Array | None) -> Equations:
         """Return the equations; where X does not vary beside the nuisance, of no feature."""
         gram, moment = self.without_nuisance()
+        size = np.zeros(len(gram))
+        if shift is not None:
+            size += len(samples) * np.einsum("kq,kq->k", shift, shift)
         if stated.explained is not None:
-            size = np.einsum("kcq,kcq->k", stated.explained, stated.explained)
-            rounding = (ROUNDING * np.finfo(gram.dtype).eps) ** 2 * size
-            nothing = (np.einsum("kii->k", gram) <= rounding) & (size > 0)
-            gram[nothing], moment[nothing] = 0, 0
+            size += np.einsum("kcq,kcq->k", stated.explained, stated.explained)
+        rounding = (ROUNDING * np.finfo(gram.dtype).eps) ** 2 * size
+        nothing = (np.einsum("kii->k", gram) <= rounding) & (size > 0)
+        gram[nothing], moment[nothing] = 0, 0
         return Equations(gram, moment, Fits.of(self.left, samples, stated.task))
 
 

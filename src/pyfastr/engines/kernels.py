@@ -295,7 +295,7 @@ def drawn_sums(
     T, _, c = weighted.shape
     rows = np.concatenate([coefficients, weighted.transpose(0, 2, 1).reshape(T * c, n)])
     (sums,) = weighted_sums(block, rows, scale)
-    return sums[: len(task)], sums[len(task) :].reshape(T, c, -1), explained
+    return sums[: len(task)], sums[len(task) :].reshape(T, c, sums.shape[1]), explained
 
 
 def weighted_sums(block: Block, coefficients: Array, scale: float) -> tuple[Array]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from pyfastr.solver.parallel import map_threads, scratch, solve_vectors
+from pyfastr.engines.parallel import map_threads, scratch, solve_vectors
 
 
 def blas_threads():
@@ -106,7 +106,7 @@ def test_a_forked_child_has_threads_of_its_own():
     script = """
 import os
 import numpy
-from pyfastr.solver.parallel import map_threads, scratch, solve_vectors
+from pyfastr.engines.parallel import map_threads, scratch, solve_vectors
 assert map_threads(abs, range(-9, 0)) == list(range(9, 0, -1))
 child = os.fork()
 if child == 0:
