@@ -50,7 +50,7 @@ def found_in(problem, n_terms=1, *, n_init="auto", seed=0, kind="mixed", **optio
 
 def rss_of(problem, W):
     """Sum of squared residuals of a coefficient in the units of X and y."""
-    X = problem.projector.source.read(slice(None))
+    X = problem.engine.source.read(slice(None))
     fitted = X.reshape(len(X), -1) @ W.ravel() / problem.y_scale[0]
     return float(np.sum(problem.residuals(fitted[None], np.zeros(1, int)) ** 2))
 
@@ -183,7 +183,7 @@ def test_two_terms_are_found():
 
 def folds_of(problem, n_folds=5):
     """Solutions of parts of the samples."""
-    X, y = problem.projector.source.read(slice(None)), problem.response[0]
+    X, y = problem.engine.source.read(slice(None)), problem.samples.response[0]
     found = []
     for fold in range(n_folds):
         kept = np.arange(len(y)) % n_folds != fold

@@ -5,11 +5,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from pyfastr.datasets import make_tensor_regression
+from pyfastr.engines import Draw
 from pyfastr.solver.models import Models, cosines
 from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.rounds import search
-from pyfastr.solver.solve import fitted_values
 from pyfastr.solver.starts import (
     BROAD_RUN,
     LONG_RUN,
@@ -24,7 +24,6 @@ from pyfastr.solver.starts import (
     race,
 )
 from pyfastr.solver.streams import Streams
-from pyfastr.solver.sweep import cyclic_sweep
 from pyfastr.sources import ArraySource
 
 SHAPES = [(6, 5), (5, 4, 3), (4, 3, 2, 3)]
@@ -34,14 +33,21 @@ def seeded(seed, n_tasks=1):
     return Streams(np.random.default_rng(seed), n_tasks)
 
 
-class EqualWeights(np.random.Generator):
-    """Draws as any generator does, but the weight of each sample is 1."""
+class Ones(Draw):
+    """A draw in which the weight of each sample is 1."""
 
-    def __init__(self, seed):
-        super().__init__(np.random.PCG64(seed))
+    def take(self, which):
+        return Ones(self.keys[which])
 
-    def standard_exponential(self, size=None, dtype=float, **_):
-        return np.ones(size, dtype)
+    def exponential(self, first, n_samples, dtype=float):
+        return np.ones((len(self.keys), n_samples), dtype)
+
+
+class EqualWeights(Streams):
+    """Draws starts as any streams do, but no weights."""
+
+    def weights(self, task):
+        return Ones(super().weights(task).keys)
 
 
 def draw(shape, n_samples=60, *, noise=0.1, shift=0.0, **options):
@@ -57,7 +63,7 @@ def draw(shape, n_samples=60, *, noise=0.1, shift=0.0, **options):
 def test_spectral_starts_are_best_rank_one_fits_of_the_covariance_with_y(shape, weighted, naive):
     weights = np.random.default_rng(1).random(400) if weighted else None
     X, y, _, problem = draw(shape, 400, shift=1.0, sample_weight=weights)
-    starts = propose(problem, 3, 1, "spectral", Streams(EqualWeights(0), 1))
+    starts = propose(problem, 3, 1, "spectral", EqualWeights(np.random.default_rng(0), 1))
     y = (y - np.average(y, weights=weights)) * (1 if weights is None else weights)
     covariance = np.tensordot(y, X - X.mean(axis=0), axes=1)
     for k in range(3):
@@ -70,7 +76,7 @@ def test_spectral_starts_are_best_rank_one_fits_of_the_covariance_with_y(shape, 
 
 def test_spectral_starts_of_matrices_are_singular_vectors():
     X, y, _, problem = draw((6, 5), 400)
-    starts = propose(problem, 2, 1, "spectral", Streams(EqualWeights(0), 1))
+    starts = propose(problem, 2, 1, "spectral", EqualWeights(np.random.default_rng(0), 1))
     U, _, Vt = np.linalg.svd(np.tensordot(y - y.mean(), X, axes=1))
     assert_allclose(np.abs(starts.components[0][:, 0] @ U[:, 0]), 1, atol=1e-8)
     assert_allclose(np.abs(starts.components[1][:, 0] @ Vt[0]), 1, atol=1e-8)
@@ -128,38 +134,42 @@ def test_annealing_keeps_as_many_as_asked_for_and_finds_the_truth(shape, n_model
     assert abs(cosine) > 0.9
 
 
-@pytest.fixture
-def sweeps(monkeypatch):
-    """The tasks that each sweep of an annealing serves."""
-    seen = []
+class RecordedStreams(Streams):
+    """Keeps the tasks that draw sample weights: each of them in every update of a sweep."""
 
-    def spy(problem, models, *args):
-        seen.append(set(models.task.tolist()))
-        return cyclic_sweep(problem, models, *args)
+    def __init__(self, seed, n_tasks=1):
+        super().__init__(np.random.default_rng(seed), n_tasks)
+        self.tasks = []
 
-    monkeypatch.setattr("pyfastr.solver.starts.cyclic_sweep", spy)
-    return seen
+    def weights(self, task):
+        self.tasks.append(set(task.tolist()))
+        return super().weights(task)
+
+    def n_sweeps(self, task, n_modes):
+        return sum(task in tasks for tasks in self.tasks) / n_modes
 
 
-def test_an_annealing_ends_for_a_task_that_has_found_its_valley_and_goes_on_for_noise(sweeps):
+def test_an_annealing_ends_for_a_task_that_has_found_its_valley_and_goes_on_for_noise():
     X, y, W, _ = draw((5, 4, 3))
     responses = np.stack([y, np.random.default_rng(5).normal(size=len(y))])
     problem = make_problem(ArraySource(X), responses, x_scale=1.0, fit_intercept=True)
     starts = propose(problem, 6, 1, "mixed", seeded(0, 2))
-    found = anneal(problem, starts, keep=2, ridge=1e-5, streams=seeded(1, 2))
-    n_sweeps = [sum(task in tasks for tasks in sweeps) for task in (0, 1)]
-    assert n_sweeps[0] < LONG_RUN.n_sweeps / 2
-    assert n_sweeps[1] == LONG_RUN.n_sweeps
+    streams = RecordedStreams(1, 2)
+    found = anneal(problem, starts, keep=2, ridge=1e-5, streams=streams)
+    assert streams.n_sweeps(0, n_modes=3) < LONG_RUN.n_sweeps / 2
+    assert streams.n_sweeps(1, n_modes=3) == LONG_RUN.n_sweeps
     assert found.task.tolist() == [0, 0, 1, 1]
     best = found.coefficient(0)
     assert abs((best * W).sum()) > 0.9 * np.linalg.norm(best) * np.linalg.norm(W)
 
 
-def test_where_samples_are_few_a_good_fit_does_not_end_an_annealing(sweeps):
+def test_where_samples_are_few_a_good_fit_does_not_end_an_annealing():
     # There are 10 free parameters and an intercept: wrong valleys fit 14 samples as well.
     *_, problem = draw((5, 4, 3), 14, noise=0.0)
-    anneal(problem, propose(problem, 6, 1, "mixed", seeded(0)), keep=2, ridge=0, streams=seeded(1))
-    assert len(sweeps) == LONG_RUN.n_sweeps
+    streams = RecordedStreams(1)
+    starts = propose(problem, 6, 1, "mixed", seeded(0))
+    anneal(problem, starts, keep=2, ridge=0, streams=streams)
+    assert streams.n_sweeps(0, n_modes=3) == LONG_RUN.n_sweeps
 
 
 @pytest.mark.parametrize(
@@ -183,7 +193,7 @@ def test_a_race_is_the_same_for_the_same_seed():
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("covariates", [False, True])
-def test_a_thinned_problem_is_that_of_its_samples(weighted, covariates):
+def test_a_subset_of_a_problem_is_that_of_its_samples(weighted, covariates):
     X, y, _, _ = draw((5, 4))
     rng = np.random.default_rng(0)
     weights = rng.uniform(0.1, 2, (3, len(y))) if weighted else None
@@ -198,12 +208,12 @@ def test_a_thinned_problem_is_that_of_its_samples(weighted, covariates):
 
     models = Models.random(4, 1, (5, 4), rng)
     models.task = np.arange(4) % (3 if weighted else 1)
-    thinned, alone = problem_of(slice(None)).thinned(which), problem_of(which)
-    found, expected = (polish(p, models, [Step(1e-5)] * 60).models for p in (thinned, alone))
+    subset, alone = problem_of(slice(None)).subset(which), problem_of(which)
+    found, expected = (polish(p, models, [Step(1e-5)] * 60).models for p in (subset, alone))
     for k in range(4):
         task = models.task[k]
         assert_allclose(
-            found.coefficient(k) * thinned.y_scale[task],
+            found.coefficient(k) * subset.y_scale[task],
             expected.coefficient(k) * alone.y_scale[task],
             rtol=1e-5,
             atol=1e-8,
@@ -262,11 +272,11 @@ def test_a_first_race_of_many_starts_is_broad_where_samples_are_plenty(
 
 def test_models_of_a_sprint_that_are_wrong_are_told_by_their_residuals_of_few_samples():
     *_, problem = draw((6, 5), 400, noise=0.01)
-    few = problem.thinned(np.arange(0, 400, 4))
+    few = problem.subset(np.arange(0, 400, 4))
     right = polish(few, Models.random(8, 1, (6, 5), np.random.default_rng(0)), [Step(1e-5)] * 60)
     right = right.take(np.argsort(right.objective)[:1])
     wrong = Models.random(1, 1, (6, 5), np.random.default_rng(1))
-    rss = few.n_samples * few.losses(fitted_values(few, wrong), wrong.task)
+    rss = few.n_samples * few.losses(wrong)
     both = Polished.concatenate([right, Polished(wrong, rss, rss), right])
     found = _on_all_samples(problem, both, 1e-5, few.n_samples)
     exact = polish(problem, right.models, [Step(1e-5)] * 60)

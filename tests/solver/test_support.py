@@ -38,13 +38,13 @@ def test_a_refit_is_least_squares_on_the_same_support(naive, shape, n_samples):
     rng = np.random.default_rng(1)
     shaken = [c * (1 + 0.2 * rng.normal(size=c.shape)) for c in truth.components]
     found = refit(problem, Models(shaken, truth.scales), 1e-9, 100, tol=1e-5)
-    X = X - X.mean(axis=0)
-    residual = problem.response[0] - X.reshape(n_samples, -1) @ found.coefficient().ravel()
+    X, y = X - X.mean(axis=0), problem.samples.response[0]
+    residual = y - X.reshape(n_samples, -1) @ found.coefficient().ravel()
     for mode, component in enumerate(found.components):
         used = truth.components[mode][0, 0] != 0
         assert_array_equal(component[0, 0] != 0, used)
         P = naive.project(X, found.components, mode)[0, 0][:, used]
-        assert_allclose(P.T @ residual, 0, atol=1e-6 * np.linalg.norm(P.T @ problem.response[0]))
+        assert_allclose(P.T @ residual, 0, atol=1e-6 * np.linalg.norm(P.T @ y))
 
 
 def test_a_refit_has_the_ridge_of_as_many_parameters():

@@ -71,9 +71,9 @@ def test_starts_that_are_the_same_share_a_pass():
     problem, starts = solved((12, 10), n_tasks=3)
     batch = starts.take(np.repeat(np.arange(3), 4))
     penalty = Penalty(np.tile([1e-5, 1e-2], 6), np.tile([0.0, 0.0, 0.01, 0.1], 3))
-    before = problem.projector.passes
+    before = problem.engine.passes
     foresight = foresee(problem, batch, penalty)
-    assert problem.projector.passes == before + 1
+    assert problem.engine.passes == before + 1
     # Next to no penalty leaves a solution where it is.
     assert_array_equal(foresight.rows, [1, 2, 3, 5, 6, 7, 9, 10, 11])
     moved = foresight.move(batch, penalty)
