@@ -157,14 +157,16 @@ class Engine(ABC):
     # What the solver asks.
 
     def mode_equations(
-        self, models: Coefficients, mode: int, draw: Draw | None = None
+        self, models: Coefficients, mode: int, draw: Draw | None = None, *, judged: bool = False
     ) -> Equations:
-        """Return the normal equations of one mode's update, and how well the models fit now."""
-        vectors = _vectors(models, mode)
-        stated = Stated(models.task, draw, vectors)
-        rows = self._rows(models.components)
-        plan, kept = self._serve(rows, mode)
-        return self._equations(Features(plan, (mode,), models.scales.dtype), stated, kept)
+        """Return the normal equations of one mode's update.
+
+        If the models are to be judged, the equations come with how well these fit.
+        """
+        vectors = _vectors(models, mode) if judged else None
+        plan, kept = self._serve(self._rows(models.components), mode)
+        features = Features(plan, (mode,), models.scales.dtype)
+        return self._equations(features, Stated(models.task, draw, vectors), kept)
 
     def joint_equations(self, models: Coefficients) -> Equations:
         """Return those of a joint step of all modes, whose moments are of the residuals.
@@ -366,9 +368,7 @@ class Projected:
 
     def _products(self, weights: Array, response: Array, explained: Array | None) -> Unfinished:
         kernel = partial(kernels.curved_products, task=self._task, explained=explained)
-        gram, cross, own = self._engine._total(
-            kernel, kept=self._made(), along=(weights, response)
-        )
+        gram, cross, own = self._engine._total(kernel, kept=self._made(), along=(weights, response))
         return Unfinished.of(gram, cross, own, np.empty((len(self._task), 0)))
 
     def _kernel(self) -> Kernel:

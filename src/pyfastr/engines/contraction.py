@@ -72,7 +72,11 @@ def contract_others(block: Array, vectors: Array, mode: int, out: Array) -> None
         out[...] = contract_group(block, vectors, group)
     elif mode == 0 or len(vectors) >= MANY_ROWS:
         samples = np.moveaxis(block, mode + 1, 1).reshape(n * p, -1)
-        np.matmul(vectors, samples.T, out=out.reshape(len(vectors), n * p))
+        # Rows of `out` may stand apart, but a row's entries stand together.
+        flat = np.lib.stride_tricks.as_strided(
+            out, (len(vectors), n * p), (out.strides[0], out.itemsize)
+        )
+        np.matmul(vectors, samples.T, out=flat)
     else:
         np.matmul(vectors, block.reshape(n, -1, p), out=out.transpose(1, 0, 2))
 

@@ -35,7 +35,9 @@ class Fits:
 
     @classmethod
     def of(cls, left: Array, samples: Samples, task: Array) -> "Fits":
-        """Read them off the sums of residuals."""
+        """Read them off the sums of residuals; there are none of models that are not judged."""
+        if not left.shape[1]:
+            return cls(np.empty(0), np.empty(0))
         rss = np.maximum(left[:, 0] - np.sum(left[:, 2:] ** 2, axis=1), 0)
         z, g = samples.response, samples.weights
         total = rows_of(np.sum(z * z if g is None else z * z * g, axis=1), task)
@@ -58,7 +60,7 @@ class Equations:
     gram : ndarray of shape (K, q, q)
     moment : ndarray of shape (K, q)
     fits : Fits
-        Of the models that the equations were made at.
+        Of the models that the equations were made at, if these were judged.
     """
 
     gram: Array

@@ -64,12 +64,21 @@ class Features:
         """Return the features of one block; they may stand in the thread's scratch memory."""
         found = self.plan.project(values)
         parts = [side_by_side(found[m], self.plan.rows.n_terms) for m in self.modes]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
+        if len(parts) == 1:
+            return parts[0]
+        shape = (*parts[0].shape[:2], sum(part.shape[2] for part in parts))
+        return np.concatenate(parts, axis=2, out=scratch(shape, self.dtype, "joint"))
 
     def part(self, features: Array, part: slice) -> Array:
         """Return the features of some models in the type that is asked for, shifted."""
-        some = features[part].astype(self.dtype, copy=False)
-        return some if self.shift is None else some - self.shift[part][:, None]
+        some = features[part]
+        if self.shift is None and some.dtype == self.dtype:
+            return some
+        room = scratch(some.shape, self.dtype, "part")
+        if self.shift is None:
+            np.copyto(room, some)
+            return room
+        return np.subtract(some, self.shift[part][:, None], out=room)
 
 
 @dataclass(frozen=True)
@@ -131,14 +140,16 @@ def products(block: Block, features: Features, stated: Stated) -> Products:
 
     def work(part: slice) -> None:
         some, now = features.part(every, part), stated.take(part)
-        gram[part], cross[part], own[part], left[part] = _products(block, some, now)
+        cross[part], own[part], left[part] = _products(block, some, now, gram[part])
 
     map_threads(work, work_parts(every))
     return gram, cross, own, left
 
 
-def _products(block: Block, features: Array, stated: Stated) -> Products:
-    """Return the products of a few models."""
+def _products(
+    block: Block, features: Array, stated: Stated, gram: Array
+) -> tuple[Array, Array, Array]:
+    """Return the products of a few models, and write their Gram matrices."""
     samples, task, dtype = block.samples, stated.task, features.dtype
     z, C = samples.response_of(task), samples.nuisance_of(task)
     further = None
@@ -155,27 +166,25 @@ def _products(block: Block, features: Array, stated: Stated) -> Products:
     shape = np.broadcast_shapes(z.shape, C.shape[:2])
     columns = np.empty((*shape, C.shape[2] + n_columns), dtype)
     columns[..., : C.shape[2]], columns[..., C.shape[2] :] = C, z[..., None]
-    return *weighted_products(features, columns, C.shape[2] + 1, samples, task, further), left
+    weights = samples.weights_of(task, further)
+    cross, own = weighted_products(features, columns, weights, gram)
+    n_columns = C.shape[2] + 1
+    return cross[:, :, :n_columns], own[:, :n_columns, :n_columns], left
 
 
 def weighted_products(
-    features: Array,
-    columns: Array,
-    n_columns: int,
-    samples: Samples,
-    task: Array,
-    further: Array | None,
-) -> tuple[Array, Array, Array]:
-    """Return the products of features, and of their first columns, in the weights of samples."""
-    g = samples.weights_of(task, further)
-    some, columns, factor = _weighted(features, columns, g)
+    features: Array, columns: Array, weights: Array | None, gram: Array
+) -> tuple[Array, Array]:
+    """Return products of columns with features and themselves, and write those of features."""
+    some, columns, factor = _weighted(features, columns, weights)
     transposed = some.transpose(0, 2, 1)
-    gram, cross = transposed @ some, (transposed @ columns)[:, :, :n_columns]
-    columns = columns[:, :, :n_columns].astype(float, copy=False)
+    np.matmul(transposed, some, out=gram)
+    cross = transposed @ columns
+    columns = columns.astype(float, copy=False)
     own = columns.transpose(0, 2, 1) @ columns
     if factor != 1:
-        gram, cross, own = gram * features.dtype.type(factor), cross * factor, own * factor
-    return gram, cross, own
+        gram *= gram.dtype.type(factor)
+    return cross * cross.dtype.type(factor), own * factor
 
 
 def _weighted(features: Array, columns: Array, g: Array | None) -> tuple[Array, Array, float]:
@@ -262,7 +271,10 @@ def curved_products(
     if explained is not None:
         features = features - C.astype(features.dtype, copy=False) @ explained
     columns = np.concatenate([C, response[:, :, None]], axis=2).astype(features.dtype, copy=False)
-    return weighted_products(features, columns, columns.shape[2], samples, task, further)
+    gram = np.empty((len(features), features.shape[2], features.shape[2]), features.dtype)
+    weights = samples.weights_of(task, further)
+    cross, own = weighted_products(features, columns, weights, gram)
+    return gram, cross, own
 
 
 def kept_times(block: Block, vectors: Array) -> Array:

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from math import prod
+from itertools import pairwise
+from math import ceil, prod
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,10 @@ from pyfastr.sources import RoundedSource, Source, is_in_memory, thin
 
 Array = NDArray[Any]
 
+# Blocks are joined until they have so many samples for each entry of all modes, or so many bytes as
+# views or as copies: adding Gram matrices then costs little beside making them. For threads to share
+# the work there are several.
+SAMPLES_PER_ENTRY, MOST_VIEWED, MOST_COPIED, FEWEST_BLOCKS = 4, 256 << 20, 64 << 20, 4
 # Sums of samples take blocks of so many samples for each sum, and of so many bytes at most.
 SAMPLES_PER_SUM, WIDE_BYTES = 4, 128 << 20
 
@@ -41,7 +46,8 @@ class LocalEngine(Engine):
     ) -> None:
         super().__init__(source.shape, source.dtype, samples, scale, centre)
         self.source = source
-        self._own = {rows.start: self.samples.rows(rows) for rows in source.slices}
+        self._slices = self._joined()
+        self._own = {rows.start: self.samples.rows(rows) for rows in self._slices}
 
     def bind(self, samples: Samples, scale: float) -> Self:
         """Return an engine of the same X with other responses, weights and nuisance."""
@@ -63,12 +69,12 @@ class LocalEngine(Engine):
         if wide:
             # One after another: these results are larger than the blocks.
             return reduce(_add, map(work, self._wide_slices(wide)))
-        return reduce(_add, in_order(work, self.source.slices))
+        return reduce(_add, in_order(work, self._slices))
 
     def _keep(self, kernel: Kernel, *, kept: Any = None) -> dict[int, Array]:
         self.passes += kept is None
-        blocks = map_threads(self._work(kernel, kept, ()), self.source.slices)
-        starts = [rows.start for rows in self.source.slices]
+        blocks = map_threads(self._work(kernel, kept, ()), self._slices)
+        starts = [rows.start for rows in self._slices]
         return dict(zip(starts, blocks, strict=True))
 
     def _collect(self, kernel: Kernel, *, kept: Any = None) -> Array:
@@ -87,6 +93,20 @@ class LocalEngine(Engine):
             return kernel(Block(values, rows.start, own), *(a[:, rows] for a in along))
 
         return work
+
+    def _joined(self) -> list[slice]:
+        """Join neighbouring blocks of X in memory until they have samples enough."""
+        slices = list(self.source.slices)
+        if not is_in_memory(self.source):
+            return slices
+        most = MOST_VIEWED if getattr(self.source, "is_viewed", False) else MOST_COPIED
+        wanted = max(
+            FEWEST_BLOCKS,
+            ceil(self.n_samples / (SAMPLES_PER_ENTRY * sum(self.shape))),
+            ceil(self.n_bytes / min(most, self.budget.blocks)),
+        )
+        edges = np.linspace(0, len(slices), min(len(slices), wanted) + 1).astype(int)
+        return [slice(slices[i].start, slices[j - 1].stop) for i, j in pairwise(edges)]
 
     def _wide_slices(self, n_rows: int) -> list[slice]:
         """Join blocks until adding to so many sums costs little beside reading samples."""

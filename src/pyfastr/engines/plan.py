@@ -25,6 +25,8 @@ Array = NDArray[Any]
 
 # A contraction that leaves several modes makes an intermediate; it should stay in a core's cache.
 CACHE_BYTES = 1 << 21
+# Of a block that is contracted at one time.
+CONTRACTED_BYTES = 8 << 20
 # More rows than this make a matrix product no faster.
 ENOUGH_ROWS = 128
 # So few rows are bound by memory: any mode may be contracted alone, if that saves a pass.
@@ -102,14 +104,21 @@ class Plan:
             return {0: np.broadcast_to(samples, (len(self.rows), *samples.shape))}
         if self.kept:
             return self._from_kept(values)
+        modes = [m for route in self.routes for m in route.modes]
+        sizes = {m: self.rows.shape[m] for m in modes}
+        outs = _rooms(len(self.rows), len(values), sizes, values.dtype)
+        step = max(1, CONTRACTED_BYTES // max(1, values[:1].nbytes))
+        for i in range(0, len(values), step):
+            self._write(values[i : i + step], {m: out[:, i : i + step] for m, out in outs.items()})
+        return outs
+
+    def _write(self, values: Array, outs: dict[int, Array]) -> None:
+        """Write the projections of some samples."""
         if self.support is not None:
             values = gather(values, self.support, self.routes[0].modes[0])
-        sizes = {m: values.shape[m + 1] for route in self.routes for m in route.modes}
-        outs = _rooms(len(self.rows), len(values), sizes, values.dtype)
         for route, vectors in zip(self.routes, self.vectors, strict=True):
             own = {m: outs[m] for m in route.modes}
             _follow(route, values, vectors, self.rows.factors, own)
-        return outs
 
     def _from_kept(self, values: Array) -> dict[int, Array]:
         """Contract what the first product left."""

@@ -16,7 +16,7 @@ from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.progress import tell
 from pyfastr.solver.streams import Streams
-from pyfastr.solver.sweep import cyclic_sweep, rest_of_sweep, update_mode
+from pyfastr.solver.sweep import cyclic_sweep, judged_update, rest_of_sweep
 
 Array = NDArray[Any]
 Kind = Literal["mixed", "spectral", "random"]
@@ -186,7 +186,7 @@ def anneal(
         now = rounded if max(first, each) >= ROUNDING_PAYS else problem
         race.models = race.models.astype(now.engine.dtype)
         penalty = Penalty(heat)
-        begun = update_mode(now, race.models, 0, penalty, streams.weights(race.models.task))
+        begun = judged_update(now, race.models, 0, penalty, streams.weights(race.models.task))
         if sweep:
             # The update of the first mode tells how well the last sweep's models fit.
             begun = begun.take(race.judge(begun.loss, begun.misfit, sweep - 1 in pace.halvings))

@@ -83,26 +83,55 @@ class Updated:
 
 def update_mode(
     problem: Problem, models: Models, mode: int, penalty: Penalty, draw: Draw | None = None
+) -> Array:
+    """Apply the paper's update to one mode of every model: ``(K, R, p)``, in their type."""
+    return _update(problem, models, mode, penalty, draw, judged=False).solution
+
+
+def judged_update(
+    problem: Problem, models: Models, mode: int, penalty: Penalty, draw: Draw | None = None
 ) -> Updated:
-    """Apply the paper's update to one mode of every model, in the type of the models."""
+    """Do the same, and say how well the models fit that are updated."""
+    return _update(problem, models, mode, penalty, draw, judged=True)
+
+
+def _update(
+    problem: Problem,
+    models: Models,
+    mode: int,
+    penalty: Penalty,
+    draw: Draw | None,
+    *,
+    judged: bool,
+) -> Updated:
+    """Update in parts that keep to the memory limit."""
     K, R, p = models.components[mode].shape
     in_samples = R * p > problem.n_samples or not problem.loss.is_quadratic
     width = 3 * problem.n_samples if in_samples else 4 * R * p
-    one = _update_by_samples if in_samples else _update_by_products
     done = []
     for part in problem.engine.batches(K, width * R * p * models.scales.dtype.itemsize):
         own = None if draw is None else draw.take(part)
         # A whole batch goes as it is: there is nothing to copy.
         some = models if part == slice(0, K) else models.take(part)
-        done.append(one(problem, some, mode, penalty.take(part), own))
+        now = penalty.take(part)
+        if in_samples:
+            done.append(_update_by_samples(problem, some, mode, now, own))
+        else:
+            done.append(_update_by_products(problem, some, mode, now, own, judged=judged))
     return Updated.concatenate(done)
 
 
 def _update_by_products(
-    problem: Problem, models: Models, mode: int, penalty: Penalty, draw: Draw | None
+    problem: Problem,
+    models: Models,
+    mode: int,
+    penalty: Penalty,
+    draw: Draw | None,
+    *,
+    judged: bool,
 ) -> Updated:
     """Solve in the space of entries, from Gram matrices and moments."""
-    found = problem.engine.mode_equations(models, mode, draw)
+    found = problem.engine.mode_equations(models, mode, draw, judged=judged)
     solution = solve_equations(found.gram, found.moment, penalty, mode)
     return Updated(
         solution.reshape(models.components[mode].shape),
@@ -122,12 +151,7 @@ def _update_by_samples(
     if problem.loss.is_quadratic:
         features = projected.whole()
         fitted = (features @ old[:, :, None])[..., 0]
-        features = features if mask is None else features * mask[:, None]
-        g = None
-        if draw is not None:
-            g = draw.exponential(0, problem.n_samples, features.dtype)
-        z = problem.samples.response_of(models.task).astype(features.dtype, copy=False)
-        solution = ridge_solution(*problem.whiten_by(features, z, models.task, g), penalty)
+        solution = _dual_solution(problem, features, models.task, penalty, mask, draw)
     else:
         fitted = projected.times(old)
         solution = newton_step(problem, projected, old, fitted, models.task, penalty, mask)
@@ -136,6 +160,21 @@ def _update_by_samples(
         problem.losses_of(fitted, models.task),
         problem.misfits_of(fitted, models.task),
     )
+
+
+def _dual_solution(
+    problem: Problem,
+    features: Array,
+    task: Array,
+    penalty: Penalty,
+    mask: Array | None,
+    draw: Draw | None,
+) -> Array:
+    """Ridge solutions ``(K, q)`` of fewer samples than features, zero outside of the mask."""
+    features = features if mask is None else features * mask[:, None]
+    g = None if draw is None else draw.exponential(0, problem.n_samples, features.dtype)
+    z = problem.samples.response_of(task).astype(features.dtype, copy=False)
+    return ridge_solution(*problem.whiten_by(features, z, task, g), penalty)
 
 
 def solve_equations(gram: Array, moment: Array, penalty: Penalty, mode: int) -> Array:
@@ -158,7 +197,7 @@ def cyclic_sweep(
     draw_weights: DrawWeights | None = None,
 ) -> tuple[Models, Updated]:
     """Update the modes in turn; return the models, and the first update with its old losses."""
-    first = update_mode(problem, models, 0, penalty, draw_weights and draw_weights(models))
+    first = judged_update(problem, models, 0, penalty, draw_weights and draw_weights(models))
     return rest_of_sweep(problem, models, first, penalty, draw_weights), first
 
 
@@ -173,7 +212,7 @@ def rest_of_sweep(
     models = models.replace(0, first.solution)
     for mode in range(1, len(models.components)):
         draw = draw_weights and draw_weights(models)
-        models = models.replace(mode, update_mode(problem, models, mode, penalty, draw).solution)
+        models = models.replace(mode, update_mode(problem, models, mode, penalty, draw))
     return models
 
 
@@ -184,7 +223,7 @@ def simultaneous_sweep(
     widest = max(c[0].size for c in models.components)
     if not problem.loss.is_quadratic or widest > problem.n_samples:
         modes = range(len(models.components))
-        found = [update_mode(problem, models, mode, penalty) for mode in modes]
+        found = [judged_update(problem, models, mode, penalty) for mode in modes]
         return _replace_all(models, [f.solution for f in found]), found[0]
     K, q = len(models), sum(c[0].size for c in models.components)
     parts, before = [], []
