@@ -8,7 +8,7 @@ from pyfastr.datasets import make_tensor_regression
 from pyfastr.solver.models import Models
 from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.problem import make_problem
-from pyfastr.solver.support import hop, refit, thin
+from pyfastr.solver.support import hop, refit, thin_supports
 from pyfastr.solver.sweep import run_sweeps
 from pyfastr.sources import ArraySource
 
@@ -101,7 +101,7 @@ def test_the_support_of_the_truth_has_the_most_evidence(shape, n_samples, seed):
     # Near the truth, and anywhere.
     near = [c + 0.05 * rng.normal(size=c.shape) for c in truth.components]
     candidates = Models.concatenate([Models(near, truth.scales), Models.random(3, 1, shape, rng)])
-    found = thin(problem, candidates, 1e-5).best().models
+    found = thin_supports(problem, candidates, 1e-5).best().models
     assert len(found) == 1
     for component, true in zip(found.components, truth.components, strict=True):
         used = (component != 0)[0, 0]
@@ -117,7 +117,7 @@ def test_hops_find_the_support_that_thinning_alone_misses(seed):
     _, problem, truth = draw((12, 12), 24, seed)
     rng = np.random.default_rng(0)
     models = Models.random(32, 1, problem.shape, rng)
-    before = thin(problem, models, 1e-5)
+    before = thin_supports(problem, models, 1e-5)
     after = hop(problem, models, 1e-5, rng)
     assert after.evidence.min() < before.evidence.min()
     for component, true in zip(after.best().models.components, truth.components, strict=True):

@@ -162,7 +162,7 @@ def fastr_path(
     X, y = check_tensor_and_response(estimator, X, y)
     data = Data.check(estimator, X, y, sample_weight, covariates, fit_intercept=fit_intercept)
     # All points begin at one solution: a path is to be followed from one threshold to the next.
-    settings = replace(estimator._settings(data.source.shape), sparse_starts=False)
+    settings = replace(estimator._settings(data.source.shape), may_start_sparse=False)
     rng = as_generator(random_state)
     fits = solve_grid(data.problem, [settings.ridge], grid.tolist(), settings, rng, budget=BUDGET)
     _warn_of_unconverged(grid, fits)
@@ -173,9 +173,9 @@ def fastr_path(
 def _path(data: Data, thresholds: Array, fits: GridFits) -> FasTRPath:
     """Bring the models of one task into the user's units."""
     unit = float(data.problem.y_scale[0]) / data.problem.x_scale
-    order = np.argsort(-fits.starts.scales[0], kind="stable")
+    order = np.argsort(-fits.begun_from.scales[0], kind="stable")
     factors, scales = _ordered(fits.models, order)
-    start, start_scales = _ordered(fits.starts, order)
+    start, start_scales = _ordered(fits.begun_from, order)
     nuisance = data.nuisance_coefficients(fits.models, fits.fitted)
     n_first = int(data.fit_intercept)
     return FasTRPath(

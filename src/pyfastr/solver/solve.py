@@ -25,7 +25,7 @@ from pyfastr.solver.starts import (
     sparse_starts,
 )
 from pyfastr.solver.streams import Streams
-from pyfastr.solver.support import Thinned, hop, refit, thin
+from pyfastr.solver.support import Supported, hop, refit, thin_supports
 from pyfastr.solver.sweep import History, Order, batches, features_of, run_sweeps
 from pyfastr.solver.tangent import foresee
 from pyfastr.solver.vector import (
@@ -55,10 +55,10 @@ HIGH_THRESHOLD = 0.2
 class Settings:
     """What a user asks of the solver; the meaning of each is told in `FasTRRegressor`.
 
-    `sparse_starts` says whether models of a high threshold may begin from a sparse start instead;
-    `known` are solutions of nearly the same problem, which spare a search if they agree. `brief`
-    says that the tasks of a grid are many and only compared with each other: a search is then one
-    round, of few starts for a short time where samples abound.
+    `may_start_sparse` says whether models of a high threshold may begin from a sparse start
+    instead; `known` are solutions of nearly the same problem, which spare a search if they agree.
+    `brief` says that the tasks of a grid are many and only compared with each other: a search is
+    then one round, of few starts for a short time where samples abound.
     """
 
     threshold: float
@@ -70,7 +70,7 @@ class Settings:
     max_iter: int = 1000
     tol: float = 1e-3
     refit_support: RefitSupport = False
-    sparse_starts: bool = True
+    may_start_sparse: bool = True
     known: Models | None = None
     brief: bool = False
 
@@ -104,9 +104,9 @@ class Fit(Solution):
 
 @dataclass(frozen=True)
 class GridFits(Solution):
-    """Models of every task, ridge and threshold, in that order, and those they started from."""
+    """Models of every task, ridge and threshold, in that order, and those they began from."""
 
-    starts: Models
+    begun_from: Models
 
 
 def solve(problem: Problem, settings: Settings, rng: np.random.Generator) -> Fit:
@@ -120,18 +120,13 @@ def solve(problem: Problem, settings: Settings, rng: np.random.Generator) -> Fit
         found = _search(problem, settings, rng)[0]
     penalty = Penalty(settings.ridge, settings.threshold)
     sure = np.array([found.starts.sure])
-    solution = finish(problem, found.solutions.take(slice(0, 1)), penalty, settings, sure)
+    swept = finish(problem, found.solutions.take(slice(0, 1)), penalty, settings, sure)
+    fit = Fit(swept.models, swept.fitted, swept.history, swept.converged, found.starts)
     if settings.refit_support != "evidence":
-        return Fit(**(vars(solution) | {"starts": found.starts}))
-    chosen = _most_evident(problem, found, solution.models, settings.ridge, rng)
-    return Fit(
-        chosen.models,
-        fitted_values(problem, chosen.models),
-        solution.history,
-        solution.converged,
-        found.starts,
-        float(chosen.evidence[0]),
-    )
+        return fit
+    chosen = _most_evident(problem, found, fit.models, settings.ridge, rng)
+    fitted, evidence = fitted_values(problem, chosen.models), float(chosen.evidence[0])
+    return replace(fit, models=chosen.models, fitted=fitted, evidence=evidence)
 
 
 def solve_grid(
@@ -193,7 +188,7 @@ def _needs_sparse_start(
     problem: Problem, starts: Models, penalty: Penalty, settings: Settings, sure: Array
 ) -> Array:
     """Which models of a high threshold may be better off with a sparse start."""
-    wanted = settings.sparse_starts and isinstance(settings.init, str)
+    wanted = settings.may_start_sparse and isinstance(settings.init, str)
     if not wanted or settings.n_terms > 1 or len(problem.shape) == 1:
         return np.empty(0, int)
     high = np.broadcast_to(penalty.threshold, len(starts)) >= HIGH_THRESHOLD
@@ -335,7 +330,7 @@ def _best_at_each_ridge(
 
 def _most_evident(
     problem: Problem, found: Found, best: Models, ridge: float, rng: np.random.Generator
-) -> Thinned:
+) -> Supported:
     """Choose a support by its evidence: of the best model if there is no doubt, else of several.
 
     With about as many free parameters as samples, polished solutions all fit the data and have
@@ -344,10 +339,10 @@ def _most_evident(
     if len(problem.shape) == 1:
         return most_evident_vector(problem, ridge)
     if found.starts.sure or not found.starts.n_rounds:
-        return thin(problem, best, ridge).best()
+        return thin_supports(problem, best, ridge).best()
     if np.prod(problem.shape) <= SMALL_SAMPLE:
         return hop(problem, found.survivors.take(slice(0, MANY_CANDIDATES)), ridge, rng).best()
-    return thin(problem, found.solutions.take(slice(0, FEW_CANDIDATES)), ridge).best()
+    return thin_supports(problem, found.solutions.take(slice(0, FEW_CANDIDATES)), ridge).best()
 
 
 def _vectors(problem: Problem, task: Array, penalty: Penalty, settings: Settings) -> Models:

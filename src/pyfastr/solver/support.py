@@ -91,34 +91,34 @@ def _share_of_ridge(problem: Problem, models: Models, n_free: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Thinned:
+class Supported:
     """Models refitted on thinned supports, and ``(N - dof) log RSS`` of each."""
 
     models: Models
     evidence: Array
 
-    def take(self, which: Array) -> "Thinned":
+    def take(self, which: Array) -> "Supported":
         """Return some of the models."""
-        return Thinned(self.models.take(which), self.evidence[which])
+        return Supported(self.models.take(which), self.evidence[which])
 
-    def best(self) -> "Thinned":
+    def best(self) -> "Supported":
         """Return the most evident model, a batch of one."""
         return self.take(np.array([np.argmin(self.evidence)]))
 
-    def join(self, other: "Thinned") -> "Thinned":
+    def join(self, other: "Supported") -> "Supported":
         """Return the models of both."""
-        return Thinned(
+        return Supported(
             Models.concatenate([self.models, other.models]),
             np.concatenate([self.evidence, other.evidence]),
         )
 
 
-def thin(
+def thin_supports(
     problem: Problem,
     candidates: Models,
     ridge: float,
     sparsities: tuple[float, ...] = SPARSITIES,
-) -> Thinned:
+) -> Supported:
     """Thin every candidate by a logarithmic penalty of each weight, and refit what is left.
 
     The lowest ``(N - dof) log RSS`` is the evidence with the noise variance and the coefficients
@@ -131,10 +131,10 @@ def thin(
     masks = _masks(thinned, sparsity > 0)
     ridges = np.where(sparsity > 0, REFIT_RIDGE, ridge)
     refitted = polish(problem, thinned, [Step(ridges)] * REFIT_STEPS, masks)
-    return Thinned(refitted.models, evidence(problem, refitted, _n_free(masks)))
+    return Supported(refitted.models, evidence(problem, refitted, _n_free(masks)))
 
 
-def hop(problem: Problem, models: Models, ridge: float, rng: np.random.Generator) -> Thinned:
+def hop(problem: Problem, models: Models, ridge: float, rng: np.random.Generator) -> Supported:
     """Search for the most evident support from models that an annealing left.
 
     With about as many free parameters as samples all supports of some size fit, and few starts
@@ -144,7 +144,7 @@ def hop(problem: Problem, models: Models, ridge: float, rng: np.random.Generator
     models = shake(
         problem, models, ridges=SETTLE, n_sweeps=SETTLE_SWEEPS, ridge=ridge, streams=streams
     )
-    found = thin(problem, models, ridge)
+    found = thin_supports(problem, models, ridge)
     for _ in range(N_HOPS):
         leaders, hits = distinct(found.models, found.evidence)
         if hits[0] >= ENOUGH_HITS:
@@ -160,7 +160,7 @@ def hop(problem: Problem, models: Models, ridge: float, rng: np.random.Generator
             streams=streams,
             threshold=HOP_THRESHOLD,
         )
-        found = found.join(thin(problem, shaken, ridge, HOP_SPARSITY))
+        found = found.join(thin_supports(problem, shaken, ridge, HOP_SPARSITY))
     return found
 
 

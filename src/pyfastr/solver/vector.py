@@ -13,7 +13,7 @@ from pyfastr.solver.models import Models
 from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.polish import Polished
 from pyfastr.solver.problem import ROUNDING, Problem
-from pyfastr.solver.support import Thinned, evidence
+from pyfastr.solver.support import Supported, evidence
 from pyfastr.solver.update import solve_regularised
 from pyfastr.sources import is_in_memory
 
@@ -51,7 +51,7 @@ def _least_squares(problem: Problem, models: Models) -> Models:
     return refit_vector(problem, models, LEAST_SQUARES)
 
 
-def most_evident_vector(problem: Problem, ridge: float) -> Thinned:
+def most_evident_vector(problem: Problem, ridge: float) -> Supported:
     """Choose the threshold whose support has the most evidence after a refit."""
     models = Models.concatenate(
         [
@@ -61,7 +61,7 @@ def most_evident_vector(problem: Problem, ridge: float) -> Thinned:
     )
     rss = np.sum(problem.residuals(fitted_vectors(problem, models), models.task) ** 2, axis=1)
     n_free = np.count_nonzero(models.components[0], axis=(1, 2))
-    return Thinned(models, evidence(problem, Polished(models, rss, rss), n_free)).best()
+    return Supported(models, evidence(problem, Polished(models, rss, rss), n_free)).best()
 
 
 def fitted_vectors(problem: Problem, models: Models) -> Array:
