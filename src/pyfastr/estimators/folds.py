@@ -19,7 +19,7 @@ from pyfastr.estimators.validation import share_input
 from pyfastr.estimators.warning import warn
 from pyfastr.solver.losses import POISSON
 from pyfastr.solver.models import Models
-from pyfastr.solver.solve import GRID_BUDGET, GridFits, Settings, solve_grid
+from pyfastr.solver.solve import GridFits, Settings, solve_grid
 from pyfastr.sources import Source, some_samples
 
 Array = NDArray[Any]
@@ -130,8 +130,6 @@ def fit_folds(
     thresholds: Sequence[float],
     settings: Settings,
     rng: np.random.Generator,
-    *,
-    budget: int = GRID_BUDGET,
 ) -> TaskFits:
     """Fit a grid to the training samples of every fold.
 
@@ -139,7 +137,7 @@ def fit_folds(
     of held-out rows are the predictions.
     """
     folds = data.tasks(weights=training_weights(splits, data.source.shape[0]))
-    return fit_tasks(folds, ridges, thresholds, settings, rng, budget=budget)
+    return fit_tasks(folds, ridges, thresholds, settings, rng)
 
 
 def fit_tasks(
@@ -148,11 +146,9 @@ def fit_tasks(
     thresholds: Sequence[float],
     settings: Settings,
     rng: np.random.Generator,
-    *,
-    budget: int = GRID_BUDGET,
 ) -> TaskFits:
     """Fit a grid to every task: a fold, a permuted response or a resample."""
-    fits: GridFits = solve_grid(tasks.problem, ridges, thresholds, settings, rng, budget=budget)
+    fits: GridFits = solve_grid(tasks.problem, ridges, thresholds, settings, rng)
     nuisance = tasks.nuisance_coefficients(fits.models, fits.fitted)
     scale = tasks.problem.y_scale[fits.models.task][:, None]
     predictors = fits.fitted * scale + nuisance @ tasks.nuisance_columns.T
