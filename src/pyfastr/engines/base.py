@@ -306,8 +306,9 @@ class Engine(ABC):
         rows = np.unique(task) if len(weights) > 1 else np.zeros(1, int)
         if not self.samples.has_intercept or self._centre.knows(rows):
             return False
-        share = weights[rows] / weights[rows].sum(axis=1, keepdims=True)
-        self._centre.learn(rows, self.weighted_sums(share), len(weights))
+        # Of all tasks: how sums are rounded must not depend on what other tasks have need of.
+        share = weights / weights.sum(axis=1, keepdims=True)
+        self._centre.learn(rows, self.weighted_sums(share)[rows], len(weights))
         return True
 
     def _shifted(self, features: Features, task: Array) -> Features:

@@ -22,7 +22,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from pyfastr.estimators.classifier import FasTRClassifier
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, warn_of_zero
-from pyfastr.estimators.folds import FoldFits, Scoring, Split, fit_folds, held_out, mean_of
+from pyfastr.estimators.folds import Scoring, Split, TaskFits, fit_folds, held_out, mean_of
 from pyfastr.estimators.outlets import OutletMixin
 from pyfastr.estimators.ranking import Point, choose, cv_results, leading, usable_scores
 from pyfastr.estimators.sklearn_private import BaseScorer, Interval, StrOptions, routing_enabled
@@ -112,7 +112,7 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
         best._fit_data(data, known if len(known) else None)
         self.best_estimator_ = best
 
-    def _average(self, chosen: list[FoldFits], scoring: Scoring) -> None:
+    def _average(self, chosen: list[TaskFits], scoring: Scoring) -> None:
         """Let the mean of the folds' models be the choice."""
         mean = mean_of(chosen)
         if not mean.models.scales.any():
@@ -186,7 +186,7 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
                 )
         return [(np.asarray(train), np.asarray(test)) for train, test in splits]
 
-    def _choose_by_folds(self, data: Data, scoring: Scoring, splits: list[Split]) -> list[FoldFits]:
+    def _choose_by_folds(self, data: Data, scoring: Scoring, splits: list[Split]) -> list[TaskFits]:
         """Fit and score the grid, a number of terms at a time; return the chosen points' fits."""
         thresholds, ridges, n_terms = self._grids(data, splits)
         rng = as_generator(self.random_state)
@@ -334,7 +334,7 @@ def _is_blind(data: Data, n_train: float, n_terms: int) -> bool:
     return bool(n_train <= data.problem.degrees_of_freedom(n_terms).max())
 
 
-def _warn_of_blind_folds(fits: FoldFits, gains: Array) -> None:
+def _warn_of_blind_folds(fits: TaskFits, gains: Array) -> None:
     """Say so where folds are too small to tell models apart, and none was found to predict."""
     problem = fits.data.problem
     n_samples = int(problem.n_effective.max())

@@ -26,7 +26,7 @@ class Data:
     Attributes
     ----------
     source : Source
-    x_scale : float
+    largest_entry : float
         Size of the largest entry of X.
     y : ndarray of shape (n_samples,) or (T, n_samples)
     weights : ndarray of shape (n_samples,) or (T, n_samples), or None
@@ -36,7 +36,7 @@ class Data:
     """
 
     source: Source
-    x_scale: float
+    largest_entry: float
     y: Array
     weights: Array | None
     covariates: Array | None
@@ -81,7 +81,7 @@ class Data:
         n_samples = self.source.shape[0]
         ends = [self.source.read(slice(i, i + 1)) for i in (0, n_samples - 1)]
         digest = hashlib.blake2b(digest_size=16)
-        digest.update(f"{self.source.shape} {self.source.dtype} {self.x_scale!r}".encode())
+        digest.update(f"{self.source.shape} {self.source.dtype} {self.largest_entry!r}".encode())
         for part in (*ends, self.y, self.weights, self.covariates):
             digest.update(b"-" if part is None else np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()
@@ -102,7 +102,7 @@ class Data:
         return make_problem(
             self.source,
             self.y,
-            x_scale=self.x_scale,
+            x_scale=self.largest_entry,
             fit_intercept=self.fit_intercept,
             sample_weight=self.weights,
             covariates=self.covariates,

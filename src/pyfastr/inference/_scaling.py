@@ -74,7 +74,7 @@ class Scaling:
             own._set_statistics(source, weights)
             source = ScaledSource(source, own.mean_, own.scale_)
             fitted.append(own)
-        return replace(data, source=source, x_scale=largest_entry(source)), fitted
+        return replace(data, source=source, largest_entry=largest_entry(source)), fitted
 
     def _prepared(
         self, scaler: TensorScaler, shape: tuple[int, ...], *, first: bool

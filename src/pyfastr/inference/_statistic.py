@@ -15,7 +15,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from pyfastr.estimators.choice import SHARED, FasTRSelection
 from pyfastr.estimators.classifier import FasTRClassifier
 from pyfastr.estimators.data import Data
-from pyfastr.estimators.folds import FoldFits, Scoring, Split, fit_tasks, training_weights
+from pyfastr.estimators.folds import Scoring, Split, TaskFits, fit_tasks, training_weights
 from pyfastr.estimators.scaler import TensorScaler
 from pyfastr.estimators.selection import FasTRClassifierCV, FasTRRegressorCV
 from pyfastr.estimators.sklearn_private import BaseScorer
@@ -51,7 +51,7 @@ class Response:
         """Training weights ``(n_folds, n_samples)``."""
         return self.counts if self.data.weights is None else self.counts * self.data.weights
 
-    def scores(self, fits: FoldFits, fold: int, scalers: list[TensorScaler]) -> Array:
+    def scores(self, fits: TaskFits, fold: int, scalers: list[TensorScaler]) -> Array:
         """Return the scores of the models of one fold, fitted to X that these have scaled."""
         scoring = self.scoring
         if scalers and scoring.scorer is not None and not isinstance(scoring.scorer, BaseScorer):

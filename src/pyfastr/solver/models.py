@@ -9,9 +9,6 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-# Models whose coefficients have a cosine above this are the same.
-SAME = 0.98
-
 
 def unit(vectors: Array) -> tuple[Array, Array]:
     """Return vectors of unit length along the last axis, and their lengths; zero stays zero."""
@@ -147,12 +144,13 @@ def cosines(models: Models) -> Array:
     return gram / (norms[:, None] * norms)
 
 
-def distinct(models: Models, merit: Array) -> tuple[Array, Array]:
+def distinct(models: Models, merit: Array, same_cosine: float) -> tuple[Array, Array]:
     """Group models by the angle between their coefficients, the lowest merit first.
 
-    Returns the index of each group's best model, and the number of models in the group.
+    Those whose cosine exceeds `same_cosine` are the same. Returns the index of each group's best
+    model, and the number of models in the group.
     """
-    near = (cosines(models) > SAME) & (models.task[:, None] == models.task)
+    near = (cosines(models) > same_cosine) & (models.task[:, None] == models.task)
     left = np.ones(len(models), bool)
     leaders, sizes = [], []
     for i in np.argsort(merit, kind="stable"):

@@ -16,15 +16,10 @@ from numpy.typing import NDArray
 from pyfastr.engines.kernels import work_parts
 from pyfastr.engines.parallel import map_threads, solve_vectors
 from pyfastr.solver.models import Models, unit
+from pyfastr.solver.policy import PolishPolicy, SearchPolicy
 from pyfastr.solver.problem import Problem
 
 Array = NDArray[Any]
-
-# Damping, relative to the mean diagonal of J'J: where it begins, its change after a step that
-# is taken or refused, and its range.
-DAMPING, EASE, STIFFEN, DAMPING_RANGE = 1e-2, 0.2, 5.0, (1e-11, 1e4)
-# Steps that are this share of the parameters end a polish.
-STILL = 1e-9
 
 
 @dataclass
@@ -70,11 +65,12 @@ class Step:
         Weight of ``sum log((w / rms)^2 + width^2)``, by reweighted ridge, relative to the mean
         diagonal of J'J.
     width : float
+        Of no account without sparsity.
     """
 
     ridge: float | Array
     sparsity: float | Array = 0.0
-    width: float = 0.5
+    width: float = 1.0
 
     def of(self, part: slice | Array, n_models: int | None = None) -> "Step":
         """Return the step of some of so many models, as arrays."""
@@ -89,8 +85,9 @@ def polish(
     problem: Problem,
     models: Models,
     schedule: Sequence[Step],
+    policy: SearchPolicy,
     masks: list[Array] | None = None,
-    still: float = STILL,
+    still: float | None = None,
 ) -> Polished:
     """Take damped Gauss-Newton steps on the concatenated components of every model.
 
@@ -100,11 +97,13 @@ def polish(
     models : Models
     schedule : sequence of Step
         One for each step; the last one's ridge counts in the objective.
+    policy : SearchPolicy
     masks : list of M arrays (K, R, p_m) of bool, optional
         Entries outside stay zero.
-    still : float
-        A model whose step is this share of its parameters has ended.
+    still : float, optional
+        A model whose step is this share of its parameters has ended; the policy's by default.
     """
+    still = policy.polish.still if still is None else still
     K, R = models.scales.shape
     N, q = problem.n_samples, R * sum(problem.shape)
     parts = []
@@ -113,7 +112,7 @@ def polish(
         batch = _Batch(problem, models.take(part).astype(float), some)
         # Steps that are the same stay so: models may end once the last kind is reached.
         own = {id(step): step.of(part, K) for step in schedule}
-        parts.append(batch.run([own[id(step)] for step in schedule], still))
+        parts.append(batch.run([own[id(step)] for step in schedule], still, policy.polish))
     return Polished.concatenate(parts)
 
 
@@ -258,12 +257,12 @@ class _Batch:
         if self.mask is not None:
             self.theta = self.theta * self.mask
 
-    def run(self, schedule: Sequence[Step], tol: float) -> Polished:
+    def run(self, schedule: Sequence[Step], tol: float, policy: PolishPolicy) -> Polished:
         """Step, keep what lowers the objective, adapt the damping; who stands still leaves."""
         K = len(self.theta)
         ends = _Ends(np.empty_like(self.theta), np.empty(K), np.empty(K))
         rows, task = np.arange(K), self.task
-        theta, damping = self.theta, np.full(K, DAMPING)
+        theta, damping = self.theta, np.full(K, policy.first_damping)
         linear = self._linearise(theta)
         for whole in schedule:
             now = whole.of(rows, K)
@@ -282,7 +281,8 @@ class _Batch:
             better = _objective(ahead, trial, penalty) < _objective(linear, theta, penalty)
             theta = np.where(better[:, None], trial, theta)
             linear = linear.replaced(better, ahead)
-            damping = np.clip(damping * np.where(better, EASE, STIFFEN), *DAMPING_RANGE)
+            factor = np.where(better, policy.damping_after_success, policy.damping_after_failure)
+            damping = np.clip(damping * factor, *policy.damping_range)
             theta, linear = self._balance(theta, linear)
         self._end(ends, rows, theta, linear, schedule[-1].of(rows, K))
         components, lengths = zip(*(unit(c) for c in self._split(ends.theta)), strict=True)

@@ -19,8 +19,8 @@ from pyfastr.solver.update import ridge_solution, solve_regularised
 
 Array = NDArray[Any]
 Order = Literal["cyclic", "simultaneous"]
-# How further weights of each model and sample are drawn for an update.
-DrawWeights = Callable[[Models], Draw]
+# How further weights of each sample are drawn for an update of models, given their tasks.
+DrawWeights = Callable[[Array], Draw]
 
 
 @dataclass
@@ -197,7 +197,7 @@ def cyclic_sweep(
     draw_weights: DrawWeights | None = None,
 ) -> tuple[Models, Updated]:
     """Update the modes in turn; return the models, and the first update with its old losses."""
-    first = judged_update(problem, models, 0, penalty, draw_weights and draw_weights(models))
+    first = judged_update(problem, models, 0, penalty, draw_weights and draw_weights(models.task))
     return rest_of_sweep(problem, models, first, penalty, draw_weights), first
 
 
@@ -211,7 +211,7 @@ def rest_of_sweep(
     """Take over the update of the first mode, and update the others in turn."""
     models = models.replace(0, first.solution)
     for mode in range(1, len(models.components)):
-        draw = draw_weights and draw_weights(models)
+        draw = draw_weights and draw_weights(models.task)
         models = models.replace(mode, update_mode(problem, models, mode, penalty, draw))
     return models
 

@@ -8,17 +8,13 @@ from numpy.typing import NDArray
 from pyfastr.engines.equations import ROUNDING
 from pyfastr.solver.models import Models
 from pyfastr.solver.penalties import Penalty
+from pyfastr.solver.policy import SearchPolicy
 from pyfastr.solver.polish import Polished
 from pyfastr.solver.problem import Problem
-from pyfastr.solver.support import Thinned, evidence
+from pyfastr.solver.support import Supported, evidence
 from pyfastr.solver.update import solve_regularised
 
 Array = NDArray[Any]
-
-# A ridge that no fit shows, but that makes least squares unique where features outnumber samples.
-LEAST_SQUARES = 1e-8
-# Thresholds whose supports the evidence chooses from, beside all features.
-THRESHOLDS = tuple(np.geomspace(1e-3, 0.9, 12))
 
 
 def elementary_ridge(
@@ -44,21 +40,19 @@ def refit_vector(problem: Problem, models: Models, ridge: float) -> Models:
     return elementary_ridge(problem, eased, int(models.task[0]), used)
 
 
-def _least_squares(problem: Problem, models: Models) -> Models:
-    return refit_vector(problem, models, LEAST_SQUARES)
-
-
-def most_evident_vector(problem: Problem, ridge: float) -> Thinned:
+def most_evident_vector(problem: Problem, ridge: float, policy: SearchPolicy) -> Supported:
     """Choose the threshold whose support has the most evidence after a refit."""
-    models = Models.concatenate(
-        [
-            _least_squares(problem, elementary_ridge(problem, Penalty(ridge, threshold)))
-            for threshold in (0.0, *THRESHOLDS)
-        ]
-    )
+
+    def least_squares(threshold: float) -> Models:
+        found = elementary_ridge(problem, Penalty(ridge, threshold))
+        return refit_vector(problem, found, policy.evidence.vector_ridge)
+
+    thresholds = (0.0, *policy.evidence.vector_thresholds)
+    models = Models.concatenate([least_squares(threshold) for threshold in thresholds])
     rss = problem.engine.losses(models).rss
     n_free = np.count_nonzero(models.components[0], axis=(1, 2))
-    return Thinned(models, evidence(problem, Polished(models, rss, rss), n_free)).best()
+    merit = evidence(problem, Polished(models, rss, rss), n_free, policy)
+    return Supported(models, merit).best()
 
 
 def _by_features(problem: Problem, penalty: Penalty, used: Array) -> Array:
