@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from math import ceil, prod
@@ -17,7 +17,16 @@ from pyfastr.engines.centre import Centre
 from pyfastr.engines.draws import Draw
 from pyfastr.engines.equations import Equations, Fits, Unfinished
 from pyfastr.engines.kernels import Features, Stated
-from pyfastr.engines.plan import Plan, Rows, plan_from_kept, plan_to, plan_to_all, plan_to_keep
+from pyfastr.engines.plan import (
+    Kept,
+    Plan,
+    Rows,
+    plan_from_kept,
+    plan_of_kept,
+    plan_to,
+    plan_to_all,
+    plan_to_keep,
+)
 from pyfastr.engines.samples import Samples, rows_of
 
 Array = NDArray[Any]
@@ -45,19 +54,6 @@ class Coefficients(Protocol):
 
     @property
     def task(self) -> Array: ...
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """Blocks of X contracted with one mode's rows, for updates of the other modes."""
-
-    mode: int
-    rows: Array
-    blocks: Any
-
-    def serves(self, rows: Rows, mode: int) -> bool:
-        """Whether that mode's rows are still those that were contracted."""
-        return self.mode != mode and np.array_equal(self.rows, rows.factors[self.mode])
 
 
 class Engine(ABC):
@@ -100,7 +96,7 @@ class Engine(ABC):
         self.budget: MemoryBudget = current_budget()
         self.n_bytes = prod(shape) * dtype.itemsize
         self._centre = Centre() if centre is None else centre
-        self._kept: _Kept | None = None
+        self._kept: Kept | None = None
 
     # What a place for X has to offer.
 
@@ -257,6 +253,17 @@ class Engine(ABC):
         edges = np.linspace(0, n_models, n_parts + 1).astype(int).tolist()
         return [slice(i, j) for i, j in pairwise(edges)]
 
+    def memory(self) -> dict[str, Any]:
+        """Return what earlier verbs left behind that decides how later ones are rounded."""
+        kept = None if self._kept is None else [self._kept.mode, self._kept.rows]
+        return {"kept": kept, "centre": self._centre.memory()}
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Go on as if these verbs had been asked of this engine; X is read when that is needed."""
+        kept = memory["kept"]
+        self._kept = None if kept is None else Kept(kept[0], kept[1], None)
+        self._centre.recall(memory["centre"])
+
     def _rows(self, components: Sequence[Array]) -> Rows:
         return Rows.of(components, self.dtype, self.scale)
 
@@ -268,8 +275,11 @@ class Engine(ABC):
             if plan is None or not self._has_room_for(plan):
                 return plan_to(rows, mode), None
             farthest = plan.routes[0].group[0]
+            self._kept = Kept(farthest, rows.factors[farthest].copy(), None)
+        if self._kept.blocks is None:
+            plan = plan_of_kept(rows, self._kept.mode)
             blocks = self._keep(partial(kernels.contracted, plan=plan))
-            self._kept = _Kept(farthest, rows.factors[farthest].copy(), blocks)
+            self._kept = replace(self._kept, blocks=blocks)
         return plan_from_kept(rows, self._kept.mode, mode), self._kept.blocks
 
     def _has_room_for(self, plan: Plan) -> bool:

@@ -32,10 +32,20 @@ class Centre:
 
     def learn(self, tasks: Array, means: Array, n_tasks: int) -> None:
         """Remember the means of some of so many tasks."""
-        if self.means is None:
-            self.means = np.zeros((n_tasks, *means.shape[1:]), means.dtype)
-        self.means[tasks] = means
+        old = self.means
+        # Never written to: who remembers them by `memory` goes on to have the old ones.
+        new = np.zeros((n_tasks, *means.shape[1:]), means.dtype) if old is None else old.copy()
+        new[tasks] = means
+        self.means = new
         self._known.update(tasks.tolist())
+
+    def memory(self) -> dict[str, Any]:
+        """Return what is known, to be recalled later."""
+        return {"means": self.means, "known": sorted(self._known)}
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Know what was known then."""
+        self.means, self._known = memory["means"], set(memory["known"])
 
     def features(self, rows: Rows, modes: tuple[int, ...], task: Array) -> Array:
         """Return the features ``(K, q)`` of every model's mean."""

@@ -132,6 +132,22 @@ class Plan:
         return contract_group(values, self.vectors[0], self.routes[0].group)
 
 
+@dataclass(frozen=True)
+class Kept:
+    """Blocks of X contracted with one mode's rows, for updates of the other modes.
+
+    Blocks that are only remembered are None until they are needed.
+    """
+
+    mode: int
+    rows: Array
+    blocks: Any
+
+    def serves(self, rows: Rows, mode: int) -> bool:
+        """Whether that mode's rows are still those that were contracted."""
+        return self.mode != mode and np.array_equal(self.rows, rows.factors[self.mode])
+
+
 def plan_to(rows: Rows, mode: int) -> Plan:
     """Plan projections onto one mode in one pass over X, as little of it as zeros allow."""
     if len(rows.shape) == 1:
@@ -166,9 +182,13 @@ def plan_to_keep(rows: Rows, mode: int) -> Plan | None:
         return None
     if _worth_gathering(rows, mode) is not None:
         return None
-    farthest = (mode - 1) % n_modes
-    group = range(farthest, farthest + 1)
-    modes = tuple(m for m in range(n_modes) if m != farthest)
+    return plan_of_kept(rows, (mode - 1) % n_modes)
+
+
+def plan_of_kept(rows: Rows, kept_mode: int) -> Plan:
+    """Plan to contract blocks with one mode, for projections onto all others."""
+    group = range(kept_mode, kept_mode + 1)
+    modes = tuple(m for m in range(len(rows.shape)) if m != kept_mode)
     return Plan(rows, (Route(group, modes),), (rows.product(group),))
 
 

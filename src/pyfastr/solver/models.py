@@ -7,6 +7,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.solver.journal import remembered
+
 Array = NDArray[Any]
 
 
@@ -19,6 +21,7 @@ def unit(vectors: Array) -> tuple[Array, Array]:
     return scaled / np.where(norms > 0, norms, 1), (norms * largest)[..., 0]
 
 
+@remembered
 @dataclass
 class Models:
     """Coefficients ``W_k = sum_r scales[k, r] * w1[k, r] o ... o wM[k, r]``.

@@ -8,13 +8,13 @@ of W, and there each has its own.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.engines.kernels import work_parts
-from pyfastr.engines.parallel import map_threads, solve_vectors
+from pyfastr.solver.journal import State, remembered, steps
+from pyfastr.solver.linear import Linear, LinearEquations, LinearSamples
 from pyfastr.solver.models import Models, unit
 from pyfastr.solver.policy import PolishPolicy, SearchPolicy
 from pyfastr.solver.problem import Problem
@@ -109,201 +109,89 @@ def polish(
     parts = []
     for part in problem.engine.batches(K, 8.0 * (4 * min(N, q) * q + min(N, q) ** 2)):
         some = None if masks is None else [m[part] for m in masks]
-        batch = _Batch(problem, models.take(part).astype(float), some)
+        batch = _Batch(problem, models.take(part).astype(float), some, policy.polish)
         # Steps that are the same stay so: models may end once the last kind is reached.
         own = {id(step): step.of(part, K) for step in schedule}
-        parts.append(batch.run([own[id(step)] for step in schedule], still, policy.polish))
+        parts.append(batch.run([own[id(step)] for step in schedule], still))
     return Polished.concatenate(parts)
 
 
-class _Linear(Protocol):
-    """K linear problems at a point: residuals as functions of a step."""
-
-    @property
-    def rss(self) -> Array: ...
-
-    @property
-    def diagonal(self) -> Array: ...
-
-    @property
-    def moment(self) -> Array: ...
-
-    def take(self, which: Array) -> "_Linear": ...
-
-    def replaced(self, which: Array, new: Any) -> "_Linear": ...
-
-    def rescaled(self, factors: Array) -> "_Linear": ...
-
-    def solve(self, diagonal: Array, rhs: Array) -> Array: ...
-
-
-@dataclass(frozen=True)
-class _Equations:
-    """Linear problems as normal equations.
-
-    Attributes
-    ----------
-    gram : ndarray of shape (K, q, q)
-        ``J'J`` of the Jacobian of the fitted values.
-    moment : ndarray of shape (K, q)
-        ``J'r`` of the residuals.
-    rss : ndarray of shape (K,)
-    """
-
-    gram: Array
-    moment: Array
-    rss: Array
-
-    @property
-    def diagonal(self) -> Array:
-        """Of the Gram matrices ``(K, q)``."""
-        return np.einsum("kii->ki", self.gram)
-
-    def take(self, which: Array) -> "_Equations":
-        """Return some of the problems."""
-        return _Equations(self.gram[which], self.moment[which], self.rss[which])
-
-    def replaced(self, which: Array, new: "_Equations") -> "_Equations":
-        """Return these with some of them replaced."""
-        new.gram[~which] = self.gram[~which]
-        return _Equations(
-            new.gram,
-            np.where(which[:, None], new.moment, self.moment),
-            np.where(which, new.rss, self.rss),
-        )
-
-    def rescaled(self, factors: Array) -> "_Equations":
-        """Return the problems of parameters ``(K, q)`` that are so many times as large."""
-        gram = self.gram / (factors[:, :, None] * factors[:, None, :])
-        return _Equations(gram, self.moment / factors, self.rss)
-
-    def solve(self, diagonal: Array, rhs: Array) -> Array:
-        """Solve ``(J'J + D) x = rhs``."""
-        entries = np.arange(rhs.shape[1])
-
-        def solve(part: slice) -> Array:
-            gram = self.gram[part].copy()
-            gram[:, entries, entries] += diagonal[part]
-            return solve_vectors(gram, rhs[part])
-
-        return np.concatenate(map_threads(solve, work_parts(self.gram)))
-
-
-@dataclass(frozen=True)
-class _Samples:
-    """Linear problems of fewer samples than entries, by their Jacobians.
-
-    Attributes
-    ----------
-    J : ndarray of shape (K, n_samples, q)
-    r : ndarray of shape (K, n_samples)
-    """
-
-    J: Array
-    r: Array
-
-    @property
-    def rss(self) -> Array:
-        """Sums of squared residuals."""
-        return np.sum(self.r**2, axis=1)
-
-    @property
-    def diagonal(self) -> Array:
-        """Of the Gram matrices ``(K, q)``."""
-        return np.einsum("kni,kni->ki", self.J, self.J)
-
-    @property
-    def moment(self) -> Array:
-        """Return ``J'r``."""
-        return (self.r[:, None] @ self.J)[:, 0]
-
-    def take(self, which: Array) -> "_Samples":
-        """Return some of the problems."""
-        return _Samples(self.J[which], self.r[which])
-
-    def replaced(self, which: Array, new: "_Samples") -> "_Samples":
-        """Return these with some of them replaced."""
-        new.J[~which] = self.J[~which]
-        return _Samples(new.J, np.where(which[:, None], new.r, self.r))
-
-    def rescaled(self, factors: Array) -> "_Samples":
-        """Return the problems of parameters ``(K, q)`` that are so many times as large."""
-        return _Samples(self.J / factors[:, None], self.r)
-
-    def solve(self, diagonal: Array, rhs: Array) -> Array:
-        """Solve ``(J'J + D) x = rhs`` in the space of samples."""
-        samples = np.arange(self.J.shape[1])
-
-        def solve(part: slice) -> Array:
-            J, D, b = self.J[part], diagonal[part], rhs[part]
-            scaled = J / D[:, None, :]
-            kernel = scaled @ J.transpose(0, 2, 1)
-            kernel[:, samples, samples] += 1
-            dual = solve_vectors(kernel, (scaled @ b[:, :, None])[..., 0])
-            return b / D - (scaled.transpose(0, 2, 1) @ dual[:, :, None])[..., 0]
-
-        return np.concatenate(map_threads(solve, work_parts(self.J)))
-
-
-class _Batch:
+class _Batch(State):
     """Parameters of K models as rows ``theta``: the modes' components of balanced length."""
 
-    def __init__(self, problem: Problem, models: Models, masks: list[Array] | None) -> None:
-        self.problem, self.task = problem, models.task
+    def __init__(
+        self, problem: Problem, models: Models, masks: list[Array] | None, policy: PolishPolicy
+    ) -> None:
+        self.problem, self.policy, self.task = problem, policy, models.task
         self.shapes = [c.shape[1:] for c in models.components]
         self.blocks = models.blocks()
         self.theta = models.flat()
         self.mask = None if masks is None else self._join(masks).astype(float)
         if self.mask is not None:
             self.theta = self.theta * self.mask
+        K = len(models)
+        self.rows, self.damping = np.arange(K), np.full(K, policy.first_damping)
+        self.linear: Linear | None = None
+        self.ends = _Ends(np.empty_like(self.theta), np.empty(K), np.empty(K))
 
-    def run(self, schedule: Sequence[Step], tol: float, policy: PolishPolicy) -> Polished:
-        """Step, keep what lowers the objective, adapt the damping; who stands still leaves."""
-        K = len(self.theta)
-        ends = _Ends(np.empty_like(self.theta), np.empty(K), np.empty(K))
-        rows, task = np.arange(K), self.task
-        theta, damping = self.theta, np.full(K, policy.first_damping)
-        linear = self._linearise(theta)
-        for whole in schedule:
-            now = whole.of(rows, K)
-            penalty = self._penalty(theta, linear, now)
-            step = self._step(linear, theta, penalty, damping)
-            still = _still(step, theta, tol) & (whole is schedule[-1])
-            if still.any():
-                self._end(ends, rows[still], theta[still], linear.take(still), now.of(still))
-                rows, theta, linear = rows[~still], theta[~still], linear.take(~still)
-                step, penalty, damping = step[~still], penalty[~still], damping[~still]
-                self._keep(~still)
-                if not len(rows):
-                    break
-            trial = theta + step
-            ahead = self._linearise(trial)
-            better = _objective(ahead, trial, penalty) < _objective(linear, theta, penalty)
-            theta = np.where(better[:, None], trial, theta)
-            linear = linear.replaced(better, ahead)
-            factor = np.where(better, policy.damping_after_success, policy.damping_after_failure)
-            damping = np.clip(damping * factor, *policy.damping_range)
-            theta, linear = self._balance(theta, linear)
-        self._end(ends, rows, theta, linear, schedule[-1].of(rows, K))
-        components, lengths = zip(*(unit(c) for c in self._split(ends.theta)), strict=True)
+    def memory(self) -> dict[str, Any]:
+        """Return what the steps change."""
+        changed = ("theta", "rows", "task", "mask", "damping", "linear", "ends")
+        return {name: getattr(self, name) for name in changed}
+
+    def run(self, schedule: Sequence[Step], tol: float) -> Polished:
+        """Take the steps; who stands still at the last kind of them leaves."""
+        task, K = self.task, len(self.rows)
+        for number in steps(
+            "polish", len(schedule), self, self.problem.engine, over=lambda: not len(self.rows)
+        ):
+            now = schedule[number].of(self.rows, K)
+            self._move(now, tol if schedule[number] is schedule[-1] else None)
+            if number == len(schedule) - 1:
+                self._end(np.ones(len(self.rows), bool), schedule[-1].of(self.rows, K))
+        components, lengths = zip(*(unit(c) for c in self._split(self.ends.theta)), strict=True)
         models = Models(list(components), np.prod(lengths, axis=0), task)
-        return Polished(models, ends.rss, ends.objective)
+        return Polished(models, self.ends.rss, self.ends.objective)
 
-    def _keep(self, which: Array) -> None:
-        """Go on with some of the models."""
-        self.task = self.task[which]
-        self.mask = None if self.mask is None else self.mask[which]
+    def _move(self, now: Step, tol: float | None) -> None:
+        """Step, keep what lowers the objective, adapt the damping; given `tol` models may end."""
+        linear = self._linearise(self.theta) if self.linear is None else self.linear
+        self.linear = linear
+        penalty = self._penalty(self.theta, linear, now)
+        step = self._step(linear, self.theta, penalty, self.damping)
+        if tol is not None:
+            still = _still(step, self.theta, tol)
+            self._end(still, now)
+            step, penalty, linear = step[~still], penalty[~still], self.linear
+        if not len(step):
+            return
+        theta, trial = self.theta, self.theta + step
+        ahead = self._linearise(trial)
+        better = _objective(ahead, trial, penalty) < _objective(linear, theta, penalty)
+        theta = np.where(better[:, None], trial, theta)
+        self.linear = linear = linear.replaced(better, ahead)
+        own = self.policy
+        factor = np.where(better, own.damping_after_success, own.damping_after_failure)
+        self.damping = np.clip(self.damping * factor, *own.damping_range)
+        self.theta, self.linear = self._balance(theta, linear)
 
-    def _end(self, ends: "_Ends", rows: Array, theta: Array, linear: _Linear, last: Step) -> None:
-        """Note where models have ended."""
-        penalty = self._penalty(theta, linear, Step(last.ridge, np.zeros(len(theta))))
-        ends.theta[rows] = theta
-        ends.rss[rows] = linear.rss
+    def _end(self, which: Array, last: Step) -> None:
+        """Note where some models have ended, and go on with the others."""
+        if self.linear is None or not which.any():
+            return
+        rows, theta = self.rows[which], self.theta[which]
+        linear = self.linear if which.all() else self.linear.take(which)
+        ridge = last.of(which).ridge
+        penalty = self._penalty(theta, linear, Step(ridge, np.zeros(len(theta))))
         # The modes share one penalty on W, counted once for each of them.
-        total = np.sum(penalty * theta**2, axis=1)
-        ends.objective[rows] = ends.rss[rows] + total / len(self.shapes)
+        total = np.sum(penalty * theta**2, axis=1) / len(self.shapes)
+        self.ends = self.ends.put(rows, _Ends(theta, linear.rss, linear.rss + total))
+        self.rows, self.task = self.rows[~which], self.task[~which]
+        self.theta, self.damping = self.theta[~which], self.damping[~which]
+        self.linear = self.linear.take(~which)
+        self.mask = None if self.mask is None else self.mask[~which]
 
-    def _balance(self, theta: Array, linear: _Linear) -> tuple[Array, _Linear]:
+    def _balance(self, theta: Array, linear: Linear) -> tuple[Array, Linear]:
         """Give the modes of each term one length, which leaves W as it is."""
         lengths = np.stack([np.linalg.norm(c, axis=2) for c in self._split(theta)])
         lengths = np.where(lengths.all(axis=0), lengths, 1)
@@ -315,7 +203,7 @@ class _Batch:
         every = self._join(each)
         return theta * every, linear.rescaled(every)
 
-    def _linearise(self, theta: Array) -> _Linear:
+    def _linearise(self, theta: Array) -> Linear:
         """Return the linear problems at some parameters, intercept and covariates taken out."""
         components = self._split(theta)
         models = Models(components, np.ones((len(theta), self.shapes[0][0])), self.task)
@@ -326,16 +214,16 @@ class _Batch:
         if self.mask is not None:
             gram *= self.mask[:, :, None] * self.mask[:, None, :]
             moment *= self.mask
-        return _Equations(gram, moment, found.fits.rss)
+        return LinearEquations(gram, moment, found.fits.rss)
 
-    def _by_samples(self, models: Models, theta: Array) -> _Samples:
+    def _by_samples(self, models: Models, theta: Array) -> LinearSamples:
         J = self.problem.engine.project_all(models.components)
         fitted = (J[:, :, self.blocks[0]] @ theta[:, self.blocks[0], None])[..., 0]
         r = self.problem.samples.response_of(self.task) - fitted
         J, r = self.problem.whiten(J, r, self.task)
-        return _Samples(J if self.mask is None else J * self.mask[:, None], r)
+        return LinearSamples(J if self.mask is None else J * self.mask[:, None], r)
 
-    def _penalty(self, theta: Array, linear: _Linear, now: Step) -> Array:
+    def _penalty(self, theta: Array, linear: Linear, now: Step) -> Array:
         """Diagonal of the quadratic that stands for ridge and sparsity at this point."""
         diagonal = linear.diagonal
         # One ridge for all modes: they share the length of W, and would pull it to and fro.
@@ -347,7 +235,7 @@ class _Batch:
             penalty += weight / (theta**2 / size + now.width**2)
         return penalty
 
-    def _step(self, linear: _Linear, theta: Array, penalty: Array, damping: Array) -> Array:
+    def _step(self, linear: Linear, theta: Array, penalty: Array, damping: Array) -> Array:
         """Solve the damped normal equations."""
         mean = linear.diagonal.mean(axis=1)
         damped = damping * np.where(mean > 0, mean, 1)
@@ -361,6 +249,7 @@ class _Batch:
         return [theta[:, b].reshape(-1, *s) for b, s in zip(self.blocks, self.shapes, strict=True)]
 
 
+@remembered
 @dataclass(frozen=True)
 class _Ends:
     """Parameters, squared residuals and objective of every model, filled in as models end."""
@@ -368,6 +257,16 @@ class _Ends:
     theta: Array
     rss: Array
     objective: Array
+
+    def put(self, rows: Array, new: "_Ends") -> "_Ends":
+        """Return these with some of them replaced."""
+        filled = _Ends(self.theta.copy(), self.rss.copy(), self.objective.copy())
+        filled.theta[rows], filled.rss[rows], filled.objective[rows] = (
+            new.theta,
+            new.rss,
+            new.objective,
+        )
+        return filled
 
 
 def _still(step: Array, theta: Array, tol: float) -> Array:
@@ -379,5 +278,5 @@ def _column(values: float | Array) -> Array:
     return np.asarray(values)[:, None]
 
 
-def _objective(linear: _Linear, theta: Array, penalty: Array) -> Array:
+def _objective(linear: Linear, theta: Array, penalty: Array) -> Array:
     return linear.rss + np.sum(penalty * theta**2, axis=1)

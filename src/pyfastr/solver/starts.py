@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from pyfastr.engines.contraction import project_own
 from pyfastr.engines.kernels import cache_parts
 from pyfastr.engines.parallel import map_threads
+from pyfastr.solver.journal import Held, State, once, steps
 from pyfastr.solver.models import Models, cosines, put, unit
 from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.policy import AnnealingPolicy, Pace, SampleNeed, SearchPolicy
@@ -58,7 +59,8 @@ def propose(
     if not len(spectral):
         return models
     n_sweeps = policy.proposals.power_sweeps
-    return put(models, spectral, _power_sweeps(problem, models.take(spectral), streams, n_sweeps))
+    make = partial(_power_sweeps, problem, models.take(spectral), streams, n_sweeps)
+    return put(models, spectral, once("spectral starts", make, streams, problem.engine))
 
 
 def _power_sweeps(problem: Problem, models: Models, streams: Streams, n_sweeps: int) -> Models:
@@ -128,26 +130,27 @@ def anneal(
     first = len(models) if _is_small(problem, policy) else 0
     own, can_end = policy.annealing, _valleys_show(problem, models.n_terms, policy)
     field = _Field(models, keep, can_end, own)
-    for sweep, heat in enumerate(_cooling(own.hot_ridge, own.cold_ridge, pace.n_sweeps, ridge)):
+    heats = _cooling(own.hot_ridge, own.cold_ridge, pace.n_sweeps, ridge)
+    changed = (field, streams, problem.engine, rounded.engine)
+    for sweep in steps("annealing", pace.n_sweeps, *changed, over=field.is_empty):
         # As if no task had ended: what one fold finds must not decide how X is rounded for another.
         n_models = max(first, field.each * n_tasks)
         now = rounded if n_models >= own.rounding_pays_from else problem
         field.models = field.models.astype(now.engine.dtype)
-        penalty = Penalty(heat)
+        penalty = Penalty(heats[sweep])
         begun = judged_update(now, field.models, 0, penalty, streams.weights(field.models.task))
         if sweep:
             # The update of the first mode tells how well the last sweep's models fit.
             begun = begun.take(field.judge(begun.loss, begun.misfit, sweep - 1 in pace.halvings))
-        if not len(field.models):
-            break
-        field.models = rest_of_sweep(now, field.models, begun, penalty, streams.weights)
-        tell("search", sweep + 1, pace.n_sweeps)
-    if len(field.models):
+        if not field.is_empty():
+            field.models = rest_of_sweep(now, field.models, begun, penalty, streams.weights)
+            tell("search", sweep + 1, pace.n_sweeps)
+    if not field.is_empty():
         field.end(problem.losses(field.models))
     return Models.concatenate([some.astype(float) for some in field.ended])
 
 
-class _Field:
+class _Field(State):
     """Models that race on their smoothed loss, as many of every task.
 
     Attributes
@@ -162,6 +165,14 @@ class _Field:
         self.models, self.ended = models, list[Models]()
         self._keep, self._can_end, self._policy = keep, can_end, policy
         self._smooth: Array | None = None
+
+    def memory(self) -> dict[str, Any]:
+        """Return what the race changes."""
+        return {"models": self.models, "ended": self.ended, "_smooth": self._smooth}
+
+    def is_empty(self) -> bool:
+        """Whether no model is left in the race."""
+        return not len(self.models)
 
     @property
     def each(self) -> int:
@@ -224,11 +235,12 @@ def shake(
     """Sweep as `anneal` does, from one ridge to another, and keep all models."""
     pays = len(models) >= policy.annealing.rounding_pays_from
     rounded = problem.rounded() if pays else problem
-    models = models.astype(rounded.engine.dtype)
-    for heat in _cooling(*ridges, n_sweeps, ridge):
-        penalty = Penalty(heat, threshold)
-        models, _ = cyclic_sweep(rounded, models, penalty, streams.weights)
-    return models.astype(float)
+    shaken = Held(models.astype(rounded.engine.dtype))
+    heats = _cooling(*ridges, n_sweeps, ridge)
+    for sweep in steps("shaking", n_sweeps, shaken, streams, rounded.engine):
+        penalty = Penalty(heats[sweep], threshold)
+        shaken.value, _ = cyclic_sweep(rounded, shaken.value, penalty, streams.weights)
+    return shaken.value.astype(float)
 
 
 def _cooling(hot: float, cold: float, n_sweeps: int, ridge: float) -> list[float]:

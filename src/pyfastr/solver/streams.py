@@ -46,6 +46,15 @@ class Streams:
         keys = self._draw(task, lambda rng, n: _keys(int(rng.integers(2**63)), n))
         return Draw(keys)
 
+    def memory(self) -> dict[str, Any]:
+        """Return where every stream stands."""
+        return {"streams": [rng.bit_generator.state for rng in (self.common, *self._own)]}
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Go on from where every stream stood then."""
+        for rng, state in zip((self.common, *self._own), memory["streams"], strict=True):
+            rng.bit_generator.state = state
+
     def _draw(self, task: Array, draw: Callable[[np.random.Generator, int], Array]) -> Array:
         """Let every task draw for its models, which stand one after another."""
         tasks, counts = np.unique(task, return_counts=True)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pyfastr.engines import Draw
 from pyfastr.engines.kernels import work_parts
 from pyfastr.engines.parallel import map_threads
+from pyfastr.solver.journal import State, steps
 from pyfastr.solver.models import Models, put, relative_change, unit
 from pyfastr.solver.newton import newton_step
 from pyfastr.solver.penalties import Penalty
@@ -280,26 +281,69 @@ def run_sweeps(
     the batch, so that the others' sweeps get cheaper.
     """
     one_sweep = cyclic_sweep if order == "cyclic" else simultaneous_sweep
-    K = len(models)
-    history, converged = History(), np.zeros(K, bool)
-    moving, last = np.arange(K), np.zeros(K, int)
-    for sweep in range(max_iter):
-        old = models if len(moving) == K else models.take(moving)
-        now = penalty if len(moving) == K else penalty.take(moving)
-        new, first = one_sweep(problem, old, now)
-        if sweep:
-            # An update tells how well the models fit that it begins with.
-            history.loss[-1][moving] = first.loss
-        change = relative_change(new, old)
-        history.loss.append(np.full(K, np.nan))
-        history.change.append(np.full(K, np.nan))
-        history.change[-1][moving], last[moving] = change, sweep
-        models = new if len(moving) == K else put(models, moving, new)
-        converged[moving[change <= tol]] = True
-        moving = moving[change > tol]
+    run = _Run(models)
+    for sweep in steps("sweeps", max_iter, run, problem.engine, over=run.stands_still):
+        now = penalty if run.all_move else penalty.take(run.moving)
+        new, first = one_sweep(problem, run.those_moving(), now)
+        run.take_over(new, first.loss, tol)
         tell("sweeps", sweep + 1, max_iter)
-        if not len(moving):
-            break
-    for k, loss in enumerate(problem.losses(models)):
-        history.loss[last[k]][k] = loss
-    return models, history, converged
+    return run.models, run.history(problem.losses(run.models)), run.converged
+
+
+class _Run(State):
+    """How far the sweeps of a batch are.
+
+    Attributes
+    ----------
+    models : Models
+    moving : ndarray of int
+        Those that still change.
+    last : ndarray of shape (K,)
+        The last sweep of each.
+    converged : ndarray of shape (K,) of bool
+    loss, change : list of ndarray of shape (K,)
+        Rows of the history; the last one's losses are told by the next sweep.
+    """
+
+    def __init__(self, models: Models) -> None:
+        self.models, self.moving = models, np.arange(len(models))
+        self.last, self.converged = np.zeros(len(models), int), np.zeros(len(models), bool)
+        self.loss, self.change = list[Array](), list[Array]()
+
+    def stands_still(self) -> bool:
+        """Whether no model moves any more."""
+        return not len(self.moving)
+
+    @property
+    def all_move(self) -> bool:
+        """Whether all of them do."""
+        return len(self.moving) == len(self.models)
+
+    def those_moving(self) -> Models:
+        """Return those that are to be swept."""
+        return self.models if self.all_move else self.models.take(self.moving)
+
+    def take_over(self, new: Models, loss: Array, tol: float) -> None:
+        """Go on with swept models, given the losses that they had before."""
+        change = relative_change(new, self.those_moving())
+        if self.loss:
+            self.loss[-1] = self._row(loss)
+        self.loss.append(np.full(len(self.models), np.nan))
+        self.change.append(self._row(change))
+        self.models = new if self.all_move else put(self.models, self.moving, new)
+        self.last, self.converged = self.last.copy(), self.converged.copy()
+        self.last[self.moving], self.converged[self.moving] = len(self.loss) - 1, change <= tol
+        self.moving = self.moving[change > tol]
+
+    def history(self, loss: Array) -> History:
+        """Return the history, given the losses of the models as they are."""
+        rows = [row.copy() for row in self.loss]
+        for k, sweep in enumerate(self.last):
+            rows[sweep][k] = loss[k]
+        return History(rows, self.change)
+
+    def _row(self, values: Array) -> Array:
+        """Return a row of the history with values of the models that moved."""
+        row = np.full(len(self.models), np.nan)
+        row[self.moving] = values
+        return row

@@ -1,11 +1,13 @@
 """Samples that are vectors (M = 1): the update is the whole fit, and X is its own projection."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.engines.equations import ROUNDING
+from pyfastr.solver.journal import once
 from pyfastr.solver.models import Models
 from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.policy import SearchPolicy
@@ -28,7 +30,8 @@ def elementary_ridge(
     solution = np.zeros(problem.shape[0])
     if used.any():
         by = _by_features if used.sum() <= problem.n_samples else _by_samples
-        solution[used] = penalty.shrink(by(problem, penalty, used))
+        make = partial(by, problem, penalty, used)
+        solution[used] = penalty.shrink(once("vector", make, problem.engine))
     start = Models([np.ones((1, 1, 1))], np.ones((1, 1)), np.array([task]))
     return start.replace(0, solution[None, None])
 
