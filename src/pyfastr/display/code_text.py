@@ -87,7 +87,9 @@ class _Writer:
         changed = [
             f"{name}={self.value(name, values[name])}"
             for name, parameter in inspect.signature(kind).parameters.items()
-            if name in values and not _same(values[name], parameter.default)
+            if name in values
+            and name != "checkpoint"
+            and not _same(values[name], parameter.default)
         ]
         return f"{kind.__name__}({', '.join(changed)})"
 

@@ -19,6 +19,7 @@ from sklearn.model_selection import (
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
+from pyfastr.estimators.checkpoint import INTERVAL, checkpointed
 from pyfastr.estimators.classifier import FasTRClassifier
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, warn_of_zero
@@ -59,7 +60,11 @@ FITTED = (
 )
 
 CV_CONSTRAINTS: dict[str, list[Any]] = {
-    **{name: CONSTRAINTS[name] for name in (*SHARED, "random_state") if name != "init"},
+    **{
+        name: CONSTRAINTS[name]
+        for name in (*SHARED, "random_state", "checkpoint")
+        if name != "init"
+    },
     "init": [StrOptions({"mixed", "spectral", "random"})],
     "refit_support": ["boolean"],
     "thresholds": ["array-like", StrOptions({"auto"})],
@@ -78,6 +83,7 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
 
     best_estimator_: Any
     loss: str
+    _checkpoint_interval: ClassVar[float] = INTERVAL
     _estimator_type_of_twin: ClassVar[type[FasTRBase]]
 
     def _select(self, data: Data, X: Any, y: Any, groups: dict[str, Any]) -> None:
@@ -90,14 +96,16 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
                     "no folds; expected refit=True, or criterion='cv'."
                 )
             _, ridges, n_terms = self._grids(data)
-            self._choose_by_evidence(data, ridges, n_terms)
+            with checkpointed(self):
+                self._choose_by_evidence(data, ridges, n_terms)
         else:
-            scoring = self._scoring(data, X, y)
-            chosen = self._choose_by_folds(data, scoring, self._splits(data, y, groups))
-            if self.refit:
-                self._refit(chosen[0].models, data)
-            else:
-                self._average(chosen, scoring)
+            scoring, splits = self._scoring(data, X, y), self._splits(data, y, groups)
+            with checkpointed(self, splits):
+                chosen = self._choose_by_folds(data, scoring, splits)
+                if self.refit:
+                    self._refit(chosen[0].models, data)
+                else:
+                    self._average(chosen, scoring)
         for name in FITTED:
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))

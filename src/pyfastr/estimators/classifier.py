@@ -1,6 +1,7 @@
 """FasTR for two classes."""
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -17,8 +18,9 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from pyfastr.estimators.checkpoint import checkpointed
 from pyfastr.estimators.data import Data
-from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, check_loss
+from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, check_together
 from pyfastr.estimators.sklearn_private import StrOptions, check_sample_weight
 from pyfastr.estimators.validation import Samples, check_tensor
 from pyfastr.estimators.watching import fit_method
@@ -153,6 +155,7 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
         shrinks by the share of free parameters itself, as labels are noisy.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
+    checkpoint : str or Path, default=None
 
     Attributes
     ----------
@@ -201,6 +204,7 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
         refit_support: bool | Literal["evidence"] = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.threshold = threshold
         self.ridge = ridge
@@ -216,6 +220,7 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
         self.refit_support = refit_support
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     @fit_method
     def fit(
@@ -239,7 +244,7 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
         FasTRClassifier
             The fitted estimator itself.
         """
-        check_loss(self)
+        check_together(self)
         X, labels, weights = self._checked(X, y, sample_weight)
         data = Data.check(
             self,
@@ -250,7 +255,8 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
             fit_intercept=self.fit_intercept,
             loss=LOSSES[self.loss],
         )
-        self._fit_data(data)
+        with checkpointed(self):
+            self._fit_data(data)
         return self
 
     def _fit_data(self, data: Data, known: Models | None = None) -> Fit:

@@ -1,8 +1,9 @@
 """What regressor and classifier share: from checked data to fitted attributes."""
 
+import os
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from pyfastr.estimators.checkpoint import INTERVAL, check_checkpoint
 from pyfastr.estimators.coefficient import LazyCoefficient
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.labels import check_covariate_names
@@ -42,6 +44,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "refit_support": ["boolean", StrOptions({"evidence"})],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
+    "checkpoint": [str, os.PathLike, None],
 }
 # The constant that the theorem leaves open, with k_m = p_m and d_m = 1, and the largest result.
 THEORY_CONSTANT, LARGEST_THRESHOLD = 0.1, 0.9
@@ -86,6 +89,8 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, LinearTensorMixin, BaseEstima
     refit_support: bool | Literal["evidence"]
     random_state: Any
     verbose: int
+    checkpoint: str | os.PathLike[str] | None
+    _checkpoint_interval: ClassVar[float] = INTERVAL
 
     def _fit_data(self, data: Data, known: Models | None = None) -> Fit:
         """Solve, beginning from solutions of folds if there are any, and set the attributes."""
@@ -196,8 +201,9 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, LinearTensorMixin, BaseEstima
             )
 
 
-def check_loss(estimator: Any) -> None:
-    """Refuse the evidence of a loss that has none."""
+def check_together(estimator: Any) -> None:
+    """Refuse parameters that do not go together: an evidence of a loss that has none, ..."""
+    check_checkpoint(estimator)
     for name, other in (("refit_support", "True or False"), ("criterion", "'cv'")):
         if getattr(estimator, name, None) == "evidence" and estimator.loss != "squared":
             raise ValueError(

@@ -1,6 +1,7 @@
 """FasTR for real numbers and for counts."""
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -8,8 +9,9 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_tweedie_score, r2_score
 
+from pyfastr.estimators.checkpoint import checkpointed
 from pyfastr.estimators.data import Data
-from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, check_loss
+from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, check_together
 from pyfastr.estimators.sklearn_private import StrOptions
 from pyfastr.estimators.validation import check_tensor_and_response
 from pyfastr.estimators.watching import fit_method
@@ -130,6 +132,10 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         1 draws a progress bar where a person watches: in a terminal or a notebook, if rich is
         installed. 2 prints lines instead, wherever they go. Callbacks of scikit-learn 1.9 and newer
         (`set_callbacks`) hear of every step, too.
+    checkpoint : str or Path, default=None
+        A file to which long fits write, every two minutes and when they are interrupted, how far
+        they are: the same call goes on from there, to the same result. A file of other data or
+        parameters is refused. It is removed when the fit has ended. `random_state` must be an int.
 
     Attributes
     ----------
@@ -208,6 +214,7 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         refit_support: bool | Literal["evidence"] = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.threshold = threshold
         self.ridge = ridge
@@ -222,6 +229,7 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         self.refit_support = refit_support
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     @fit_method
     def fit(
@@ -246,7 +254,7 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         FasTRRegressor
             The fitted estimator itself.
         """
-        check_loss(self)
+        check_together(self)
         X, y = check_tensor_and_response(self, X, y)
         data = Data.check(
             self,
@@ -257,7 +265,8 @@ class FasTRRegressor(NumberMixin, FasTRBase):
             fit_intercept=self.fit_intercept,
             loss=LOSSES[self.loss],
         )
-        self._fit_data(data)
+        with checkpointed(self):
+            self._fit_data(data)
         return self
 
     def predict(self, X: Any, covariates: Any = None) -> Array:

@@ -1,6 +1,7 @@
 """FasTR that chooses its threshold, ridge and number of terms."""
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from pyfastr.estimators.classifier import (
     calibrate,
 )
 from pyfastr.estimators.data import Data
-from pyfastr.estimators.fitting import FasTRBase, check_loss
+from pyfastr.estimators.fitting import FasTRBase, check_together
 from pyfastr.estimators.folds import Split
 from pyfastr.estimators.regressor import REGRESSOR_CONSTRAINTS, FasTRRegressor, NumberMixin
 from pyfastr.estimators.validation import check_tensor_and_response
@@ -66,10 +67,10 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         point, which is the choice then, and at up to nine others that fall short of it by less than
         a standard error (`averaged_`): a sum of many terms, which predicts noisy recordings better
         but is not of unit rank. With `one_standard_error` the mean is of that choice alone.
-    init, n_init, sweep, max_iter, tol, fit_intercept, verbose
+    init, n_init, sweep, max_iter, tol, fit_intercept, verbose, checkpoint
         As in :class:`FasTRRegressor`, for the final fit; the folds make at most 15 sweeps. With
         ``n_init="auto"`` they have at most 256 starts each, and the final fit begins from their
-        solutions: it searches no further if these agree.
+        solutions: it searches no further if these agree. One checkpoint serves folds and final fit.
     refit_support : bool, default=True
         Whether supports found by a threshold are fitted anew without it, in folds and at the end.
     random_state : int, RandomState or None, default=None
@@ -94,8 +95,7 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         `target`; those of a mean are averaged over its points. Not there by evidence.
     coef_, factors_, scales_, intercept_, n_iter_, converged_, history_, starts_
         Of the best estimator; the last four only of a refit.
-    tensor_shape_in_ : tuple of int
-    n_features_in_ : int
+    tensor_shape_in_, n_features_in_ : tuple of int, int
 
     Examples
     --------
@@ -134,6 +134,7 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         refit_support: bool = True,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.thresholds = thresholds
         self.ridges = ridges
@@ -153,6 +154,7 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         self.refit_support = refit_support
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     @fit_method
     def fit(
@@ -180,7 +182,7 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         FasTRRegressorCV
             The fitted estimator itself.
         """
-        check_loss(self)
+        check_together(self)
         tensor, response = check_tensor_and_response(self, X, y)
         data = Data.check(
             self,
@@ -239,7 +241,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         given), drawn by `random_state`.
     scoring : str, callable or None, default=None
         Any of scikit-learn; None is the area under the ROC curve.
-    criterion, one_standard_error, refit
+    criterion, one_standard_error, refit, checkpoint
         As in :class:`FasTRRegressorCV`; "evidence" is of the squared loss only.
     init, n_init, sweep, max_iter, tol, fit_intercept, refit_support, random_state, verbose
         As in :class:`FasTRRegressorCV`.
@@ -257,8 +259,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         `target` the numbers of classes.
     coef_, factors_, scales_, intercept_, n_iter_, converged_, history_, starts_
         Of the best estimator; the last four only of a refit.
-    tensor_shape_in_ : tuple of int
-    n_features_in_ : int
+    tensor_shape_in_, n_features_in_ : tuple of int, int
 
     Examples
     --------
@@ -298,6 +299,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         refit_support: bool = True,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.thresholds = thresholds
         self.ridges = ridges
@@ -318,6 +320,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         self.refit_support = refit_support
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     @fit_method
     def fit(
@@ -341,7 +344,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         FasTRClassifierCV
             The fitted estimator itself.
         """
-        check_loss(self)
+        check_together(self)
         tensor, labels, weights = self._checked(X, y, sample_weight)
         data = Data.check(
             self,

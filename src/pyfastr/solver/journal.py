@@ -126,10 +126,9 @@ class Journal:
     ) -> Iterator[int]:
         """Yield the numbers of the steps that are left to do."""
         now = Entry(name, n_steps, _shapes(parts[0].memory()), 0, False, [])
-        found = self._find(now)
-        if found is not None:
-            now = found
-            for part, memory in zip(parts, found.memories, strict=True):
+        now = self._find(now) or now
+        if now.memories:
+            for part, memory in zip(parts, now.memories, strict=True):
                 part.recall(_unpacked(memory))
         self._entries.append(now)
         if now.ended:
@@ -209,7 +208,7 @@ def once(name: str, make: Callable[[], Value], *parts: Remembers) -> Value:
     *parts : Remembers
         What it changes.
     """
-    made = Held[Any](None)
+    made: Held[Any] = Held(None)
     for _ in steps(name, 1, made, *parts):
         made.value = make()
     result: Value = made.value

@@ -331,8 +331,8 @@ def _on_all_samples(
     best = np.array([rows[np.argmin(found.objective[rows])] for rows in own])
     to_best = cosines(models)[np.arange(len(models)), best[at]]
     same = np.flatnonzero(to_best > policy.rounds.same_cosine)
-    steps = [Step(ridge)] * policy.race.sprint.n_final
-    polished = polish(problem, models.take(best), steps, policy).take(at[same])
+    schedule = [Step(ridge)] * policy.race.sprint.n_final
+    polished = polish(problem, models.take(best), schedule, policy).take(at[same])
     rss, objective = found.rss * share, found.objective * share
     rss[same], objective[same] = polished.rss, polished.objective
     return Polished(put(models, same, polished.models), rss, objective)
