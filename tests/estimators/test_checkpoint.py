@@ -156,7 +156,7 @@ def test_errors_leave_a_checkpoint_too(path):
     model = FasTRRegressor(random_state=0, checkpoint=str(path))
     with pytest.raises(OSError, match="gone") as caught:
         model.fit(Frail(X, 60, OSError("the disk is gone")), y)
-    assert "the same call goes on from there" in caught.value.__notes__[0]
+    assert "the same call goes on there" in caught.value.__notes__[0]
     again = Frail(X)
     model.fit(again, y)
     assert again.n_reads < 60

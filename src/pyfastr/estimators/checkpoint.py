@@ -70,16 +70,18 @@ def checkpointed(estimator: Any, folds: Sequence[Any] = ()) -> Iterator[None]:
         return
     file = CheckpointFile(_path(estimator), _key(estimator, folds))
     known = file.read()
-    if not known:
-        file.write([])
     journal = Journal(file.try_to_write, known, estimator._checkpoint_interval)
     try:
+        if not known:
+            # What cannot be written is to be known before hours of work, not after.
+            file.write([])
         with journaling(journal):
             yield
     except BaseException as error:
         with suppress(UserWarning):
             journal.write()
-        error.add_note(f"How far the fit was is in {file.path}: the same call goes on from there.")
+        if file.path.exists():
+            error.add_note(f"How far the fit was is in {file.path}: the same call goes on there.")
         raise
     file.remove()
 
