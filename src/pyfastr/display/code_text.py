@@ -84,12 +84,12 @@ class _Writer:
         module = _public(kind.__module__)
         self.names.setdefault(module, set()).add(kind.__name__)
         values = thing.get_params(deep=False)
+        # Of no account for what is fitted, and a place on somebody's machine.
+        values.pop("checkpoint", None)
         changed = [
             f"{name}={self.value(name, values[name])}"
             for name, parameter in inspect.signature(kind).parameters.items()
-            if name in values
-            and name != "checkpoint"
-            and not _same(values[name], parameter.default)
+            if name in values and not _same(values[name], parameter.default)
         ]
         return f"{kind.__name__}({', '.join(changed)})"
 

@@ -202,7 +202,7 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, LinearTensorMixin, BaseEstima
 
 
 def check_together(estimator: Any) -> None:
-    """Refuse parameters that do not go together: an evidence of a loss that has none, ..."""
+    """Refuse parameters that do not go together, such as the evidence of a loss that has none."""
     check_checkpoint(estimator)
     for name, other in (("refit_support", "True or False"), ("criterion", "'cv'")):
         if getattr(estimator, name, None) == "evidence" and estimator.loss != "squared":

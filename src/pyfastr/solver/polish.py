@@ -132,7 +132,7 @@ class _Batch(State):
         K = len(models)
         self.rows, self.damping = np.arange(K), np.full(K, policy.first_damping)
         self.linear: Linear | None = None
-        self.ends = _Ends(np.empty_like(self.theta), np.empty(K), np.empty(K))
+        self.ends = _Ends(np.zeros_like(self.theta), np.zeros(K), np.zeros(K))
 
     def memory(self) -> dict[str, Any]:
         """Return what the steps change."""
