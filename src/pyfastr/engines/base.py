@@ -24,15 +24,6 @@ Array = NDArray[Any]
 # What is made of a block, and of arrays with a column for each of its samples.
 Kernel = Callable[..., Any]
 
-# Memory above X that a batch of models may take, and how many times that if it serves several
-# tasks; larger batches are worked on in parts.
-MIN_BATCH_BYTES = 120 << 20
-BATCH_SHARE = 0.06
-MANY_TASKS = 2
-# Intermediates kept between updates: beyond this, more of X is read instead.
-MIN_KEPT_BYTES = 160 << 20
-KEPT_SHARE = 0.13
-
 
 class Coefficients(Protocol):
     """K models: components of R terms, scales ``(K, R)``, and the task of each."""
@@ -250,9 +241,8 @@ class Engine(ABC):
 
     def batches(self, n_models: int, bytes_per_model: float) -> list[slice]:
         """Cut a batch of models into parts of about one size, each within the memory limit."""
-        limit = max(MIN_BATCH_BYTES, BATCH_SHARE * self.n_bytes)
-        limit *= MANY_TASKS if len(self.samples.response) > 1 else 1
-        limit = min(limit, self.budget.batch)
+        several = len(self.samples.response) > 1
+        limit = self.budget.batch_beside(self.n_bytes, several_tasks=several)
         n_parts = ceil(n_models / max(1, limit // bytes_per_model))
         edges = np.linspace(0, n_models, n_parts + 1).astype(int).tolist()
         return [slice(i, j) for i, j in pairwise(edges)]
@@ -275,7 +265,7 @@ class Engine(ABC):
     def _has_room_for(self, plan: Plan) -> bool:
         """Whether blocks contracted with a mode may stay in memory."""
         size = self.n_bytes * len(plan.rows) // self.shape[plan.routes[0].group[0]]
-        return size <= min(max(MIN_KEPT_BYTES, KEPT_SHARE * self.n_bytes), self.budget.kept)
+        return size <= self.budget.kept_beside(self.n_bytes)
 
     def _equations(self, features: Features, stated: Stated, kept: Any) -> Equations:
         """Take the nuisance out of products; where little is left of them, out of features first.
