@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -21,7 +22,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 
 from pyfastr.estimators.classifier import FasTRClassifier
 from pyfastr.estimators.data import Data
-from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, warn_of_zero
+from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, solver_settings, warn_of_zero
 from pyfastr.estimators.folds import Scoring, Split, TaskFits, fit_folds, held_out, mean_of
 from pyfastr.estimators.outlets import OutletMixin
 from pyfastr.estimators.ranking import Point, choose, cv_results, leading, usable_scores
@@ -149,9 +150,8 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
         blind = _is_blind(data, _n_train(splits), n_terms)
         # A sweep of another loss gets less far, as its weights follow one sweep behind.
         n_sweeps = BLIND_SWEEPS if blind and data.loss.is_quadratic else FOLD_SWEEPS
-        twin = self._twin(0.0, ridge, n_terms, max_iter=min(self.max_iter, n_sweeps))
-        settings: Settings = twin._settings(data.source.shape)
-        return settings
+        settings = solver_settings(self, data.source.shape, 0.0, ridge, n_terms)
+        return replace(settings, max_iter=min(settings.max_iter, n_sweeps))
 
     def _twin(self, threshold: float, ridge: float, n_terms: int, **changes: Any) -> Any:
         """Return an estimator with these parameters and the user's others."""

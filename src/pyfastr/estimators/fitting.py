@@ -1,6 +1,7 @@
 """What regressor and classifier share: from checked data to fitted attributes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -114,32 +115,11 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, LinearTensorMixin, BaseEstima
 
     def _settings(self, x_shape: tuple[int, ...], known: Models | None = None) -> Settings:
         """Translate the parameters for the solver."""
-        n_samples, *rest = x_shape
-        shape = tuple(rest)
-        if len(shape) == 1 and self.n_terms > 1:
-            raise ValueError(
-                f"n_terms is {self.n_terms}, but the samples are vectors of shape {shape}, whose "
-                "coefficient is one vector; expected n_terms=1 for 2-D X."
-            )
-        init = self.init
-        if not isinstance(init, str):
-            init = check_init(init, shape, self.n_terms)
-        return Settings(
-            threshold=(
-                theory_threshold(n_samples, shape)
-                if isinstance(self.threshold, str)
-                else float(self.threshold)
-            ),
-            ridge=float(self.ridge),
-            n_terms=int(self.n_terms),
-            init=init,
-            n_init=self.n_init,
-            order=self.sweep,
-            max_iter=int(self.max_iter),
-            tol=float(self.tol),
-            refit_support=self.refit_support,
-            known=known if self.n_init == "auto" else None,
-        )
+        threshold = self.threshold
+        if isinstance(threshold, str):
+            threshold = theory_threshold(x_shape[0], x_shape[1:])
+        settings = solver_settings(self, x_shape, threshold, self.ridge, self.n_terms)
+        return replace(settings, known=known) if self.n_init == "auto" else settings
 
     def _set_factors(self, data: Data, models: Models) -> None:
         """Read factors and scales off one model, in the user's units and type."""
@@ -194,6 +174,30 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, LinearTensorMixin, BaseEstima
                 "`ridge`.",
                 ConvergenceWarning,
             )
+
+
+def solver_settings(
+    params: Any, x_shape: tuple[int, ...], threshold: float, ridge: float, n_terms: int
+) -> Settings:
+    """Translate parameters that estimators and their CV twins share, at one point of a grid."""
+    shape = tuple(x_shape[1:])
+    if len(shape) == 1 and n_terms > 1:
+        raise ValueError(
+            f"n_terms is {n_terms}, but the samples are vectors of shape {shape}, whose "
+            "coefficient is one vector; expected n_terms=1 for 2-D X."
+        )
+    init = params.init
+    return Settings(
+        threshold=float(threshold),
+        ridge=float(ridge),
+        n_terms=int(n_terms),
+        init=init if isinstance(init, str) else check_init(init, shape, n_terms),
+        n_init=params.n_init,
+        order=params.sweep,
+        max_iter=int(params.max_iter),
+        tol=float(params.tol),
+        refit_support=params.refit_support,
+    )
 
 
 def check_loss(estimator: Any) -> None:
