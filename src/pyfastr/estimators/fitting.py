@@ -186,12 +186,14 @@ def solver_settings(
             f"n_terms is {n_terms}, but the samples are vectors of shape {shape}, whose "
             "coefficient is one vector; expected n_terms=1 for 2-D X."
         )
-    init = params.init
+    init: Any = params.init
+    if not isinstance(init, str):
+        init = check_init(init, shape, n_terms)
     return Settings(
         threshold=float(threshold),
         ridge=float(ridge),
         n_terms=int(n_terms),
-        init=init if isinstance(init, str) else check_init(init, shape, n_terms),
+        init=init,
         n_init=params.n_init,
         order=params.sweep,
         max_iter=int(params.max_iter),
