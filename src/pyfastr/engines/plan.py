@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -80,8 +81,6 @@ class Plan:
     rows : Rows
     routes : tuple of Route
         What is contracted with the block, and which modes that serves.
-    vectors : tuple of ndarray
-        Khatri-Rao products of the routes' groups.
     support : list of ndarray, optional
         Entries of each mode that are not all zero, if only these are to be read.
     kept : bool
@@ -90,9 +89,17 @@ class Plan:
 
     rows: Rows
     routes: tuple[Route, ...]
-    vectors: tuple[Array, ...]
     support: list[Array] | None = None
     kept: bool = False
+
+    @cached_property
+    def vectors(self) -> tuple[Array, ...]:
+        """Khatri-Rao products of the routes' groups."""
+        return tuple(self.rows.product(route.group) for route in self.routes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the products out: they are made of the components wherever these arrive."""
+        return {name: value for name, value in vars(self).items() if name != "vectors"}
 
     def project(self, values: Array) -> dict[int, Array]:
         """Return the projections ``(K * R, n, p_m)`` of a block by mode.
@@ -135,21 +142,20 @@ class Plan:
 def plan_to(rows: Rows, mode: int) -> Plan:
     """Plan projections onto one mode in one pass over X, as little of it as zeros allow."""
     if len(rows.shape) == 1:
-        return Plan(rows, (), ())
+        return Plan(rows, ())
     support = _worth_gathering(rows, mode)
     if support is not None:
         factors = [f[:, used] for f, used in zip(rows.factors, support, strict=True)]
         rows = Rows(factors, rows.n_terms, rows.scale)
     route = route_to(rows.shape, mode, len(rows))
-    return Plan(rows, (route,), (rows.product(route.group),), support)
+    return Plan(rows, (route,), support)
 
 
 def plan_to_all(rows: Rows) -> Plan:
     """Plan projections onto all modes in one pass over X."""
     if len(rows.shape) == 1:
         return plan_to(rows, 0)
-    routes = tuple(routes_to_all(len(rows.shape)))
-    return Plan(rows, routes, tuple(rows.product(route.group) for route in routes))
+    return Plan(rows, tuple(routes_to_all(len(rows.shape))))
 
 
 def plan_to_keep(rows: Rows, mode: int) -> Plan | None:
@@ -169,12 +175,12 @@ def plan_to_keep(rows: Rows, mode: int) -> Plan | None:
     farthest = (mode - 1) % n_modes
     group = range(farthest, farthest + 1)
     modes = tuple(m for m in range(n_modes) if m != farthest)
-    return Plan(rows, (Route(group, modes),), (rows.product(group),))
+    return Plan(rows, (Route(group, modes),))
 
 
 def plan_from_kept(rows: Rows, kept_mode: int, mode: int) -> Plan:
     """Plan projections from blocks that are contracted with one mode."""
-    return Plan(rows, (Route(range(kept_mode, kept_mode + 1), (mode,)),), (), kept=True)
+    return Plan(rows, (Route(range(kept_mode, kept_mode + 1), (mode,)),), kept=True)
 
 
 def _worth_gathering(rows: Rows, mode: int) -> list[Array] | None:
