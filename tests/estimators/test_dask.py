@@ -26,12 +26,14 @@ from pyfastr import (
     fastr_path,
 )
 from pyfastr.baselines import ElementaryRidge
+from pyfastr.config import MemoryBudget, parse_bytes
 from pyfastr.inference import (
     bootstrap_factors,
     permutation_test,
     slice_importance,
     stability_selection,
 )
+from pyfastr.sources.stored import block_limit
 
 SMALL = "16MB"
 QUICK = {"n_init": 2, "random_state": 0}
@@ -85,6 +87,11 @@ def chunked(X, chunks=CHUNKS):
     return da.from_array(X, chunks=(chunks, *X.shape[1:]))
 
 
+def one_block(X):
+    """Samples of the largest chunks that the small budget has room for on this machine."""
+    return max(1, block_limit(MemoryBudget(parse_bytes(SMALL))) // X[0].nbytes)
+
+
 def assert_same(found, expected):
     assert found.keys() == expected.keys()
     for name, value in expected.items():
@@ -130,7 +137,7 @@ def test_an_array_beyond_the_budget_gives_the_answer_of_memory(wide):
     weights, covariates = rng.uniform(0.5, 2, len(y)), rng.normal(size=(len(y), 2))
     with config_context(memory_budget=SMALL):
         expected = fit_all(X, y, weights, covariates)
-        found = fit_all(chunked(X, (10,) * 25), y, weights, covariates)
+        found = fit_all(chunked(X, one_block(X)), y, weights, covariates)
     assert_same(found, expected)
 
 
@@ -208,15 +215,15 @@ def test_what_fits_is_computed_once_and_said_so(data, counter, caplog):
 
 
 class Living:
-    """Makes chunks and knows how many of them were in memory at a time at most."""
+    """Makes chunks and knows how many bytes of them were in memory at a time at most."""
 
     def __init__(self):
         self.most, self._now, self._lock = 0, 0, Lock()
 
     def make(self, chunk):
         made = chunk.copy()
-        self._count(1)
-        finalize(made, self._count, -1)
+        self._count(made.nbytes)
+        finalize(made, self._count, -made.nbytes)
         return made
 
     def _count(self, change):
@@ -228,14 +235,14 @@ class Living:
 def test_what_does_not_fit_is_never_in_memory_as_a_whole(draw, caplog):
     X, y, _ = draw((20, 15, 10), n_samples=600)
     chunks = Living()
-    lazy = chunked(X, (20,) * 30).map_blocks(chunks.make, dtype=X.dtype, meta=X[:0])
+    lazy = chunked(X, one_block(X)).map_blocks(chunks.make, dtype=X.dtype, meta=X[:0])
     with (
         config_context(memory_budget=SMALL),
         caplog.at_level(logging.INFO, logger="pyfastr"),
     ):
         FasTRRegressor(**QUICK).fit(lazy, y)
     assert "every pass computes its chunks anew" in caplog.text
-    assert 1 < chunks.most <= 15
+    assert 0 < chunks.most < X.nbytes / 2
 
 
 def test_prediction_waits_until_it_is_asked(data, counter):
@@ -378,13 +385,13 @@ def test_nan_is_found_in_its_chunk(wide, budget):
     X, y = wide
     model = FasTRRegressor(**QUICK).fit(X, y)
     X[99, 0, 0, 0] = np.nan
-    lazy = chunked(X, (10,) * 25)
-    where = r"NaN: first at sample 99 \(chunk 9 of the Dask array\)"
+    lazy = chunked(X, 2)
+    where = r"NaN: first at sample 99 \(chunk 49 of the Dask array\)"
     with config_context(memory_budget=budget), pytest.raises(ValueError, match=where):
         FasTRRegressor().fit(lazy, y)
-    with pytest.raises(ValueError, match=r"NaN: first at sample 9") as caught:
+    with pytest.raises(ValueError, match=r"NaN: first at sample 1,") as caught:
         model.predict(lazy).compute()
-    assert "The first sample of this chunk is sample 90 of X." in caught.value.__notes__
+    assert "The first sample of this chunk is sample 98 of X." in caught.value.__notes__
 
 
 def test_chunks_of_another_shape_than_announced_are_refused(data):
