@@ -25,7 +25,7 @@ _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 @dataclass(frozen=True)
 class MemoryBudget:
-    """Bytes that a fit may take, and the part of each use; the parts add up to the whole.
+    """Bytes that a fit may take, and the part of each use; all but `whole` add up to the total.
 
     Parameters
     ----------
@@ -46,6 +46,9 @@ class MemoryBudget:
         Blocks of stored data that stay in memory once they have been read.
     subset : int
         The same of a subset of the samples that a search works on.
+    whole : int
+        All of an X that is computed once and stays. It takes the place of the two before, and of
+        half of the first, because its blocks are no copies.
     kept : int
         Products of X that later updates begin with.
     batch : int
@@ -81,6 +84,10 @@ class MemoryBudget:
     @property
     def subset(self) -> int:
         return self.total // 10
+
+    @property
+    def whole(self) -> int:
+        return self.stored + self.subset + self.blocks // 2
 
     @property
     def kept(self) -> int:

@@ -18,6 +18,7 @@ PAGES = [
 NEEDS = {
     "display": "matplotlib",
     "generate_report": "jinja2",
+    "dask": "dask",
     "h5py": "h5py",
     "imaging": "nilearn",
     "pandas": "pandas",

@@ -33,7 +33,7 @@ from pyfastr.estimators.watching import CallbackSupportMixin
 from pyfastr.solver.models import Models
 from pyfastr.solver.progress import tell
 from pyfastr.solver.solve import Settings
-from pyfastr.sources import is_in_memory
+from pyfastr.sources import computed, is_in_memory, is_stored
 
 Array = NDArray[Any]
 
@@ -264,7 +264,7 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
                     "be given the covariates that predictions need; expected the name of a score, "
                     "or one made by sklearn.metrics.make_scorer."
                 )
-        if not is_in_memory(data.source):
+        if is_stored(X) or not is_in_memory(data.source):
             X = data.source
         return Scoring(scorer, X, y, data, getattr(self, "classes_", None), self.loss, twin)
 
@@ -273,7 +273,7 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
 
     def _routed(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return what the splitter is to be given."""
-        params = {name: value for name, value in params.items() if value is not None}
+        params = {name: computed(own) for name, own in params.items() if own is not None}
         if routing_enabled():
             return dict(process_routing(self, "fit", **params).splitter.split)
         unknown = sorted(set(params) - {"groups"})

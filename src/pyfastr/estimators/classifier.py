@@ -19,12 +19,14 @@ from sklearn.utils.validation import (
 
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, check_loss
+from pyfastr.estimators.lazy import by_chunks
 from pyfastr.estimators.sklearn_private import StrOptions, check_sample_weight
 from pyfastr.estimators.validation import Samples, check_tensor
 from pyfastr.estimators.watching import fit_method
 from pyfastr.solver.losses import LOSSES
 from pyfastr.solver.models import Models
 from pyfastr.solver.solve import Fit
+from pyfastr.sources import computed
 
 Array = NDArray[Any]
 
@@ -47,6 +49,7 @@ class BinaryMixin(ClassifierMixin):
     loss: str
     class_weight: Any
 
+    @by_chunks
     def predict(self, X: Any, covariates: Any = None) -> Array:
         """Predict the class.
 
@@ -63,6 +66,7 @@ class BinaryMixin(ClassifierMixin):
         decision = self._decide(X, covariates)
         return self.classes_[(decision > 0).astype(int)]
 
+    @by_chunks
     def predict_proba(self, X: Any, covariates: Any = None) -> Array:
         """Predict the probabilities of both classes.
 
@@ -94,7 +98,8 @@ class BinaryMixin(ClassifierMixin):
         float
         """
         prediction = self.predict(X) if covariates is None else self.predict(X, covariates)
-        return float(accuracy_score(y, prediction, sample_weight=sample_weight))
+        weights = computed(sample_weight)
+        return float(accuracy_score(computed(y), computed(prediction), sample_weight=weights))
 
     def _decide(self, X: Any, covariates: Any) -> Array:
         """Return the decision values; without covariates a subclass need not know of them."""
@@ -112,7 +117,8 @@ class BinaryMixin(ClassifierMixin):
         X, y, self.classes_, labels = check_tensor_and_classes(self, X, y)
         weights = None
         if sample_weight is not None:
-            weights = check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
+            weights = computed(sample_weight)
+            weights = check_sample_weight(weights, X, dtype=float, ensure_non_negative=True)
         if self.class_weight is not None:
             own = compute_sample_weight(self.class_weight, y)
             weights = own if weights is None else own * weights
@@ -227,7 +233,8 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
         ----------
         X : array-like or stored, of shape (n_samples, p1, ..., pM)
             M >= 1. Never copied or written to. A memory map, a dataset of h5py or Zarr and a list
-            of .npy files, one a sample, are read block by block within the memory budget.
+            of .npy files, one a sample, are read block by block within the memory budget. A Dask
+            array is computed once if it fits the budget, else chunk by chunk in every pass.
         y : array-like of shape (n_samples,)
             Two classes, labelled in any way.
         sample_weight : array-like of shape (n_samples,), optional
@@ -260,6 +267,7 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
         self.calibration_ = calibrate(self.loss, decision, data.y, data.weights)
         return solution
 
+    @by_chunks
     def decision_function(self, X: Any, covariates: Any = None) -> Array:
         """Return the decision values, above 0 for `classes_[1]`.
 
@@ -310,7 +318,7 @@ def check_tensor_and_classes(estimator: Any, X: Any, y: Any) -> tuple[Samples, A
             "is None."
         )
     X = check_tensor(estimator, X, reset=True, min_samples=2)
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(computed(y), warn=True)
     assert_all_finite(y, input_name="y")
     check_consistent_length(X, y)
     return X, y, *_binary_labels(y)

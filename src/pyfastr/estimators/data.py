@@ -14,7 +14,7 @@ from pyfastr.estimators.validation import Samples, check_covariates
 from pyfastr.solver.losses import SQUARED, Loss
 from pyfastr.solver.models import Models
 from pyfastr.solver.problem import Problem, make_problem
-from pyfastr.sources import Source, as_source, largest_entry
+from pyfastr.sources import Source, as_source, computed, largest_entry
 
 Array = NDArray[Any]
 
@@ -61,7 +61,8 @@ class Data:
         """
         weights = None
         if sample_weight is not None:
-            weights = check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
+            weights = computed(sample_weight)
+            weights = check_sample_weight(weights, X, dtype=float, ensure_non_negative=True)
             _check_enough_weight(weights)
         source = as_source(X)
         Z = check_covariates(covariates, len(y))

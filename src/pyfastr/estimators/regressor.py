@@ -10,10 +10,12 @@ from sklearn.metrics import d2_tweedie_score, r2_score
 
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, check_loss
+from pyfastr.estimators.lazy import by_chunks
 from pyfastr.estimators.sklearn_private import StrOptions
 from pyfastr.estimators.validation import check_tensor_and_response
 from pyfastr.estimators.watching import fit_method
 from pyfastr.solver.losses import LOSSES
+from pyfastr.sources import computed
 
 Array = NDArray[Any]
 
@@ -44,7 +46,8 @@ class NumberMixin(RegressorMixin):
         """
         predict: Any = self.predict
         prediction = predict(X) if covariates is None else predict(X, covariates)
-        return score_numbers(self.loss, y, prediction, sample_weight)
+        known = (computed(own) for own in (y, prediction, sample_weight))
+        return score_numbers(self.loss, *known)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -233,7 +236,8 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         ----------
         X : array-like or stored, of shape (n_samples, p1, ..., pM)
             M >= 1. Never copied or written to. A memory map, a dataset of h5py or Zarr and a list
-            of .npy files, one a sample, are read block by block within the memory budget.
+            of .npy files, one a sample, are read block by block within the memory budget. A Dask
+            array is computed once if it fits the budget, else chunk by chunk in every pass.
         y : array-like of shape (n_samples,)
             Numbers of 0 or more if the loss is "poisson".
         sample_weight : array-like of shape (n_samples,), optional
@@ -260,6 +264,7 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         self._fit_data(data)
         return self
 
+    @by_chunks
     def predict(self, X: Any, covariates: Any = None) -> Array:
         """Predict the response.
 
@@ -272,6 +277,6 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Mean counts if the loss is "poisson".
+            Mean counts if the loss is "poisson". A Dask array if X is one, not computed yet.
         """
         return LOSSES[self.loss].predict(self._with_covariates(X, covariates))

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from pyfastr.estimators.lazy import by_chunks
 from pyfastr.estimators.outlets import SavedMixin
 from pyfastr.estimators.sklearn_private import StrOptions, check_sample_weight, checks_parameters
 from pyfastr.estimators.validation import Samples, check_tensor, finite_blocks
-from pyfastr.sources import ScaledSource, Source, as_source, is_in_memory
+from pyfastr.sources import ScaledSource, Source, as_source, computed, is_in_memory
 
 Array = NDArray[Any]
 
@@ -125,6 +126,7 @@ class TensorScaler(SavedMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstim
         self.mean_ = _check_no_overflow(moments.mean) if self.with_mean else None
         self.scale_ = _scale(moments, self.n_samples_seen_) if self.with_std else None
 
+    @by_chunks
     def transform(self, X: Any) -> Any:
         """Centre and scale into a new array, or as blocks are read if X is in files.
 
@@ -137,7 +139,7 @@ class TensorScaler(SavedMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstim
         ndarray of shape (n_samples, p1, ..., pM)
             float32 for float32 input, otherwise float64. For X in files, a source that all
             estimators take as X, that scales each block when it is read, and of which
-            ``np.asarray`` makes an array.
+            ``np.asarray`` makes an array. For a Dask array, another one, not computed yet.
         """
         check_is_fitted(self)
         source = as_source(check_tensor(self, X, reset=False))
@@ -152,6 +154,7 @@ class TensorScaler(SavedMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstim
                 out[rows] /= self.scale_
         return out
 
+    @by_chunks
     def inverse_transform(self, X: Any) -> Array:
         """Undo `transform` into a new array.
 
@@ -277,7 +280,7 @@ def _check_no_overflow(statistic: Array) -> Array:
 
 def _check_weights(sample_weight: Any, X: Samples) -> Array:
     """Return weights that are finite, not negative and not all zero."""
-    weights: Array = check_sample_weight(sample_weight, X, dtype=np.float64)
+    weights: Array = check_sample_weight(computed(sample_weight), X, dtype=np.float64)
     if weights.min() < 0 or weights.max() == 0:
         raise ValueError(
             f"sample_weight ranges from {weights.min()} to {weights.max()}; expected "

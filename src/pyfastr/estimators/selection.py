@@ -164,7 +164,8 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         ----------
         X : array-like or stored, of shape (n_samples, p1, ..., pM)
             M >= 1. Never copied or written to. A memory map, a dataset of h5py or Zarr and a list
-            of .npy files, one a sample, are read block by block within the memory budget.
+            of .npy files, one a sample, are read block by block within the memory budget. A Dask
+            array is computed once if it fits the budget, else chunk by chunk in every pass.
         y : array-like of shape (n_samples,)
             Numbers of 0 or more if the loss is "poisson".
         sample_weight : array-like of shape (n_samples,), optional
@@ -205,7 +206,7 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Mean counts if the loss is "poisson".
+            Mean counts if the loss is "poisson". A Dask array if X is one, not computed yet.
         """
         check_is_fitted(self)
         return self.best_estimator_.predict(X, covariates)

@@ -12,6 +12,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
+from pyfastr.estimators.lazy import by_chunks
 from pyfastr.estimators.outlets import SavedMixin
 from pyfastr.estimators.sklearn_private import (
     HasMethods,
@@ -120,6 +121,7 @@ class SliceSelector(SavedMixin, MetaEstimatorMixin, TransformerMixin, BaseEstima
         ]
         return self
 
+    @by_chunks
     def transform(self, X: Any) -> Array:
         """Crop samples to the slices that are kept.
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import (
 
 from pyfastr.estimators.labels import check_modes, record_modes
 from pyfastr.estimators.warning import warn
-from pyfastr.sources import Source, as_source, is_in_memory, is_stored, size_of
+from pyfastr.sources import Source, as_source, computed, is_in_memory, is_stored, size_of
 
 Array = NDArray[Any]
 # An array in memory, or a source that reads files.
@@ -125,7 +125,7 @@ def check_tensor_and_response(
             "but the target y is None."
         )
     tensor = check_tensor(estimator, X, reset=True, min_samples=min_samples)
-    response = _as_float_vector(y)
+    response = _as_float_vector(computed(y))
     check_consistent_length(tensor, response)
     return tensor, response
 
@@ -147,9 +147,10 @@ def check_covariates(
     ndarray of shape (n_samples, n_covariates) or None
     """
     given = 0
-    Z: Array | None = None
+    Z: Any = None
     if covariates is not None:
-        Z = check_array(covariates, dtype=float, ensure_2d=False, input_name="covariates")
+        Z = computed(covariates)
+        Z = check_array(Z, dtype=float, ensure_2d=False, input_name="covariates")
         Z = Z.reshape(-1, 1) if Z.ndim == 1 else Z
         if len(Z) != n_samples:
             raise ValueError(

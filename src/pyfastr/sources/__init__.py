@@ -1,6 +1,7 @@
 """Where X lives: blocks of samples behind one small protocol."""
 
 from pyfastr.sources.base import Source, as_source, is_stored, largest_entry, size_of
+from pyfastr.sources.dask_array import WholeSamples, computed, dask_behind
 from pyfastr.sources.memory import ArraySource
 from pyfastr.sources.rounded import RoundedSource
 from pyfastr.sources.scaled import ScaledSource
@@ -16,7 +17,10 @@ __all__ = [
     "Source",
     "StoredSource",
     "ThinnedSource",
+    "WholeSamples",
     "as_source",
+    "computed",
+    "dask_behind",
     "is_in_memory",
     "is_stored",
     "largest_entry",

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from pyfastr.config import current_budget
 from pyfastr.sources.chunked import ChunkedReader, is_dataset
+from pyfastr.sources.dask_array import dask_behind, dask_source
 from pyfastr.sources.files import FilesReader, is_file_list
 from pyfastr.sources.mapped import mapped_reader
 from pyfastr.sources.memory import BLOCK_BYTES, ArraySource
@@ -44,18 +45,25 @@ class Source(Protocol):
 
 
 def is_stored(X: Any) -> bool:
-    """Whether `X` is read from files, or a source, rather than an array or what becomes one."""
-    # A dataset whose file is closed tells no shape, not even to a protocol: it comes first.
-    return is_dataset(X) or isinstance(X, Source) or is_file_list(X)
+    """Whether `X` is in files, lazy or a source, rather than an array or what becomes one."""
+    # The protocol comes late: a dataset whose file is closed tells it no shape, and a delayed value
+    # of Dask has any attribute that it is asked for.
+    if dask_behind(X) is not None or is_dataset(X):
+        return True
+    return isinstance(X, Source) or is_file_list(X)
 
 
 def as_source(X: Any) -> Source:
     """Wrap `X` without a copy; a source passes through.
 
     Datasets of h5py and Zarr, lists of .npy files, and memory maps that are large beside the memory
-    budget are read from their files. Small maps and all else are read as arrays.
+    budget are read from their files. Dask arrays are computed, once if they fit the budget. Small
+    maps and all else are read as arrays.
     """
     budget = current_budget()
+    lazy = dask_behind(X)
+    if lazy is not None:
+        return dask_source(lazy, budget)
     if is_dataset(X):
         return StoredSource(ChunkedReader(X), budget)
     if isinstance(X, Source):

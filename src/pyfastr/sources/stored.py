@@ -1,6 +1,7 @@
 """X in files: blocks of whole chunks, read ahead in a thread, within the memory budget."""
 
 import os
+from collections.abc import Callable
 from math import ceil, prod
 from typing import Any, Protocol
 
@@ -50,7 +51,63 @@ class Reader(Protocol):
         ...
 
 
-class StoredSource(ArrayManners):
+class AheadSource(ArrayManners):
+    """Blocks that are made when they are wanted, the next ones in a thread meanwhile.
+
+    Parameters
+    ----------
+    load : callable
+        Makes the array of any slice of samples, which nobody writes to.
+    shape : tuple of int
+    dtype : numpy.dtype
+        Of the blocks.
+    slices : tuple of slice
+        The blocks.
+    room : int
+        Bytes of blocks that stay in memory.
+    """
+
+    in_memory = False
+
+    def __init__(
+        self,
+        load: Callable[[slice], Array],
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        slices: tuple[slice, ...],
+        room: int,
+    ) -> None:
+        self.shape, self.dtype, self.slices = shape, dtype, slices
+        self._numbers = {rows.start: number for number, rows in enumerate(slices)}
+        self._load = load
+        self._blocks = ReadAhead(load, slices, room)
+
+    def read(self, rows: slice) -> Array:
+        """Return the C-contiguous block of these samples, which need not be one of `slices`."""
+        number = self._numbers.get(rows.start)
+        if number is not None and self.slices[number].stop == rows.stop:
+            return self._blocks.read(number)
+        parts = [self._part(number, rows) for number in self._touched(rows)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _touched(self, rows: slice) -> list[int]:
+        """Numbers of the blocks that have some of these samples."""
+        blocks = enumerate(self.slices)
+        return [i for i, own in blocks if own.start < rows.stop and own.stop > rows.start]
+
+    def _part(self, number: int, rows: slice) -> Array:
+        """Return what one block has of some samples, without reading the others."""
+        own = self.slices[number]
+        first, last = max(own.start, rows.start), min(own.stop, rows.stop)
+        if (first, last) == (own.start, own.stop):
+            return self._blocks.read(number)
+        block = self._blocks.peek(number)
+        if block is None:
+            return self._load(slice(first, last))
+        return block[first - own.start : last - own.start]
+
+
+class StoredSource(AheadSource):
     """Blocks of stored samples; of X only a part of the memory budget is in memory at any time.
 
     Blocks are of whole chunks and read in order, the next ones in a thread while one is worked on.
@@ -70,48 +127,19 @@ class StoredSource(ArrayManners):
         What a person should know of the way X is stored; mostly nothing.
     """
 
-    in_memory = False
-
     def __init__(self, reader: Reader, budget: MemoryBudget | None = None) -> None:
         budget = current_budget() if budget is None else budget
         self._reader = reader
-        self.shape: tuple[int, ...] = tuple(map(int, reader.shape))
         self.stored_dtype = reader.dtype
-        self.dtype = working_dtype(reader.dtype)
-        limit = block_limit(budget)
-        self.advice = _advice(reader, self.dtype, limit)
-        self.slices = _chunk_slices(reader, self.dtype, limit)
-        self._numbers = {rows.start: number for number, rows in enumerate(self.slices)}
-        self._load = _Loader(reader, self.dtype)
-        self._blocks = ReadAhead(self._load, self.slices, budget.stored)
-
-    def read(self, rows: slice) -> Array:
-        """Return the C-contiguous block of these samples, which need not be one of `slices`."""
-        number = self._numbers.get(rows.start)
-        if number is not None and self.slices[number].stop == rows.stop:
-            return self._blocks.read(number)
-        parts = [self._part(number, rows) for number in self._touched(rows)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        dtype, limit = working_dtype(reader.dtype), block_limit(budget)
+        self.advice = _advice(reader, dtype, limit)
+        shape = tuple(map(int, reader.shape))
+        slices = _chunk_slices(reader, dtype, limit)
+        super().__init__(_Loader(reader, dtype), shape, dtype, slices, budget.stored)
 
     def place(self, sample: int) -> str:
         """Name the file of a sample."""
         return self._reader.place(sample)
-
-    def _touched(self, rows: slice) -> list[int]:
-        """Numbers of the blocks that have some of these samples."""
-        blocks = enumerate(self.slices)
-        return [i for i, own in blocks if own.start < rows.stop and own.stop > rows.start]
-
-    def _part(self, number: int, rows: slice) -> Array:
-        """Return what one block has of some samples, without reading the others."""
-        own = self.slices[number]
-        first, last = max(own.start, rows.start), min(own.stop, rows.stop)
-        if (first, last) == (own.start, own.stop):
-            return self._blocks.read(number)
-        block = self._blocks.peek(number)
-        if block is None:
-            return self._load(slice(first, last))
-        return block[first - own.start : last - own.start]
 
 
 class _Loader:
