@@ -1,6 +1,14 @@
 """Where X lives: blocks of samples behind one small protocol."""
 
-from pyfastr.sources.base import Source, as_source, is_stored, largest_entry, size_of
+from pyfastr.sources.base import (
+    Source,
+    as_source,
+    block_where_it_is,
+    is_stored,
+    largest_entry,
+    size_of,
+)
+from pyfastr.sources.device import DeviceSource
 from pyfastr.sources.memory import ArraySource
 from pyfastr.sources.rounded import RoundedSource
 from pyfastr.sources.scaled import ScaledSource
@@ -9,6 +17,7 @@ from pyfastr.sources.thinned import ThinnedSource, some_samples, thin
 
 __all__ = [
     "ArraySource",
+    "DeviceSource",
     "KeptSource",
     "Reader",
     "RoundedSource",
@@ -17,6 +26,7 @@ __all__ = [
     "StoredSource",
     "ThinnedSource",
     "as_source",
+    "block_where_it_is",
     "is_in_memory",
     "is_stored",
     "largest_entry",
