@@ -28,6 +28,12 @@ from pyfastr.baselines import (
 from pyfastr.estimators.selector import SliceSelector
 
 
+@pytest.fixture
+def array_api(monkeypatch):
+    """Let scikit-learn's checks of arrays of other libraries run: they ask for SciPy's consent."""
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+
+
 def expected_failures(estimator):
     """The evidence counts samples: one that is there twice counts more than one of weight 2."""
     if getattr(estimator, "refit_support", None) == "evidence":
@@ -37,6 +43,7 @@ def expected_failures(estimator):
 
 # The data of some checks are too large for the steps of SURF, too small for the penalty of OrTRR,
 # or of two classes that GLTRM separates, which all three say.
+@pytest.mark.usefixtures("array_api")
 @pytest.mark.filterwarnings("ignore:(SURF|OrTRR|GLTRM):sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [
@@ -108,6 +115,12 @@ class Folding:
         if hasattr(self, "n_features_in_") and np.asarray(X).ndim == 2:
             validate_data(self, X, reset=False, skip_check_array=True)
         return fold(X, self.n_modes)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # Folding makes arrays of NumPy.
+        tags.array_api_support = False
+        return tags
 
 
 class FoldingRegressor(Folding, FasTRRegressor):

@@ -19,12 +19,14 @@ from sklearn.utils.validation import (
 
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, check_loss
+from pyfastr.estimators.namespaces import answers_in_kind, fits_arrays, on_host
 from pyfastr.estimators.sklearn_private import StrOptions, check_sample_weight
 from pyfastr.estimators.validation import Samples, check_tensor
 from pyfastr.estimators.watching import fit_method
 from pyfastr.solver.losses import LOSSES
 from pyfastr.solver.models import Models
 from pyfastr.solver.solve import Fit
+from pyfastr.sources.namespaces import to_host
 
 Array = NDArray[Any]
 
@@ -47,6 +49,7 @@ class BinaryMixin(ClassifierMixin):
     loss: str
     class_weight: Any
 
+    @answers_in_kind
     def predict(self, X: Any, covariates: Any = None) -> Array:
         """Predict the class.
 
@@ -61,8 +64,9 @@ class BinaryMixin(ClassifierMixin):
         ndarray of shape (n_samples,)
         """
         decision = self._decide(X, covariates)
-        return self.classes_[(decision > 0).astype(int)]
+        return to_host(self.classes_)[(decision > 0).astype(int)]
 
+    @answers_in_kind
     def predict_proba(self, X: Any, covariates: Any = None) -> Array:
         """Predict the probabilities of both classes.
 
@@ -94,13 +98,14 @@ class BinaryMixin(ClassifierMixin):
         float
         """
         prediction = self.predict(X) if covariates is None else self.predict(X, covariates)
-        return float(accuracy_score(y, prediction, sample_weight=sample_weight))
+        y, sample_weight = on_host(X, y=y, sample_weight=sample_weight)
+        return float(accuracy_score(y, to_host(prediction), sample_weight=sample_weight))
 
     def _decide(self, X: Any, covariates: Any) -> Array:
         """Return the decision values; without covariates a subclass need not know of them."""
         check_is_fitted(self)
         decide: Any = self.decision_function
-        return decide(X) if covariates is None else decide(X, covariates)
+        return to_host(decide(X) if covariates is None else decide(X, covariates))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -109,6 +114,7 @@ class BinaryMixin(ClassifierMixin):
 
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Samples, Array, Array | None]:
         """Return checked samples, labels -1 and 1, and weights; set `classes_`."""
+        y, sample_weight = on_host(X, y=y, sample_weight=sample_weight)
         X, y, self.classes_, labels = check_tensor_and_classes(self, X, y)
         weights = None
         if sample_weight is not None:
@@ -218,6 +224,7 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
         self.verbose = verbose
 
     @fit_method
+    @fits_arrays
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None
     ) -> "FasTRClassifier":
@@ -260,6 +267,7 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
         self.calibration_ = calibrate(self.loss, decision, data.y, data.weights)
         return solution
 
+    @answers_in_kind
     def decision_function(self, X: Any, covariates: Any = None) -> Array:
         """Return the decision values, above 0 for `classes_[1]`.
 

@@ -10,10 +10,12 @@ from sklearn.metrics import d2_tweedie_score, r2_score
 
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, check_loss
+from pyfastr.estimators.namespaces import answers_in_kind, fits_arrays, on_host
 from pyfastr.estimators.sklearn_private import StrOptions
 from pyfastr.estimators.validation import check_tensor_and_response
 from pyfastr.estimators.watching import fit_method
 from pyfastr.solver.losses import LOSSES
+from pyfastr.sources.namespaces import to_host
 
 Array = NDArray[Any]
 
@@ -44,7 +46,8 @@ class NumberMixin(RegressorMixin):
         """
         predict: Any = self.predict
         prediction = predict(X) if covariates is None else predict(X, covariates)
-        return score_numbers(self.loss, y, prediction, sample_weight)
+        y, sample_weight = on_host(X, y=y, sample_weight=sample_weight)
+        return score_numbers(self.loss, y, to_host(prediction), sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -224,6 +227,7 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         self.verbose = verbose
 
     @fit_method
+    @fits_arrays
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None
     ) -> "FasTRRegressor":
@@ -260,6 +264,7 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         self._fit_data(data)
         return self
 
+    @answers_in_kind
     def predict(self, X: Any, covariates: Any = None) -> Array:
         """Predict the response.
 

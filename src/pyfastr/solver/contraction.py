@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.sources.namespaces import namespace_of, to_device
+from pyfastr.sources.namespaces import namespace_of, take
 
 Array = NDArray[Any]
 # Of NumPy or of another library: they have no type in common.
@@ -162,8 +162,7 @@ def outside(group: Sequence[int], items: Sequence[Any]) -> list[Any]:
 
 def gather(block: AnyArray, support: Sequence[Array], mode: int) -> AnyArray:
     """Drop the slices of a block that zeros in the contracted components make needless."""
-    xp = namespace_of(block)
     for m, used in enumerate(support):
         if m != mode and len(used) < block.shape[m + 1]:
-            block = xp.take(block, to_device(used, like=block), axis=m + 1)
+            block = take(block, used, axis=m + 1)
     return np.ascontiguousarray(block) if isinstance(block, np.ndarray) else block

@@ -33,7 +33,7 @@ def namespace_of(x: Any) -> Any:
 
 def device_of(x: Any) -> Any:
     """Return the device of an array, as its library calls it; that of NumPy is "cpu"."""
-    return _compat().device(x) if is_foreign(x) else "cpu"
+    return getattr(x, "device", "cpu") if is_foreign(x) else "cpu"
 
 
 def describe(x: Any) -> str:
@@ -62,6 +62,8 @@ def to_host(x: Any) -> Any:
     if not is_foreign(x):
         return x
     if _is_of(x, "torch"):
+        # NumPy has no bfloat16, whose values float32 has, too.
+        x = x.float() if str(x.dtype) == "torch.bfloat16" else x
         return x.cpu().numpy()
     if _is_of(x, "cupy"):
         return x.get()
@@ -87,6 +89,11 @@ def to_device(array: Array, *, like: Any) -> Any:
     # torch warns of memory that it may not write to, and refuses to read backwards.
     array = np.require(array, requirements=["C", "W"])
     return xp.asarray(array, device=device_of(like))
+
+
+def take(x: Any, numbers: Array, *, axis: int) -> Any:
+    """Return the slices of an array that have these numbers."""
+    return namespace_of(x).take(x, to_device(numbers, like=x), axis=axis)
 
 
 def host_dtype(x: Any) -> np.dtype[Any]:
