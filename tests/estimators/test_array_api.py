@@ -324,11 +324,13 @@ def test_paths_and_inference_take_the_same_arrays(library):
     options = {"thresholds": [0.0, 0.1], "random_state": 0}
     same(fastr_path(there, theirs, **options).coef(1), fastr_path(X, y, **options).coef(1))
     estimator = FasTRRegressor(threshold=0.1, n_init=2, random_state=0)
-    options = {"n_bootstrap": 5, "random_state": 0}
-    found, expected = (
-        bootstrap_factors(estimator, *d, **options) for d in ((there, theirs), (X, y))
-    )
-    same(found.lower[0], expected.lower[0])
+    weights = np.linspace(1, 2, len(y))
+    for model in (estimator, make_pipeline(TensorScaler(), estimator)):
+        found, expected = (
+            bootstrap_factors(model, *data, n_bootstrap=5, sample_weight=own, random_state=0)
+            for *data, own in ((there, theirs, library.array(weights)), (X, y, weights))
+        )
+        same(found.lower[0], expected.lower[0])
     model = sklearn.clone(estimator).fit(there, theirs)
     found = slice_importance(model, there, theirs, random_state=0)
     expected = slice_importance(sklearn.clone(estimator).fit(X, y), X, y, random_state=0)

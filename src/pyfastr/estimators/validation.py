@@ -244,7 +244,7 @@ def as_generator(random_state: Any) -> np.random.Generator:
 def finite_blocks(source: Source) -> Iterator[tuple[slice, Array]]:
     """Yield each block with its samples; NaN or infinity is an error that says where."""
     for rows in source.slices:
-        block = block_where_it_is(source, rows)
+        block = source.read(rows)
         # The block is in cache by now: looking at it here spares a second pass over X.
         size_of(source, rows, block)
         yield rows, block
@@ -285,7 +285,9 @@ class LinearTensorMixin(TensorInputMixin):
         source = as_source(check_tensor(self, X, reset=False))
         weights = _beside(source, np.ravel(to_host(self.coef_)))
         prediction = np.empty(source.shape[0], dtype=source.dtype)
-        for rows, block in finite_blocks(source):
+        for rows in source.slices:
+            block = block_where_it_is(source, rows)
+            size_of(source, rows, block)
             samples = namespace_of(block).reshape(block, (block.shape[0], -1))
             prediction[rows] = to_host(samples @ weights)
         prediction += self.intercept_
