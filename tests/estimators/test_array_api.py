@@ -223,6 +223,7 @@ def test_scikit_learn_moves_a_model_to_other_arrays(library):
 @pytest.mark.usefixtures("dispatching")
 def test_y_on_another_device_is_refused():
     strict = pytest.importorskip("array_api_strict", reason="array_api_strict is not installed")
+    pytest.importorskip("array_api_compat", reason="needs pip install 'pyfastr[arrays]'")
     X, y = draw()
     elsewhere = strict.asarray(y, device=strict.Device("device1"))
     with pytest.raises(ValueError, match=r"y is an array .*device1.*Move y to X.device"):
@@ -338,12 +339,52 @@ def test_paths_and_inference_take_the_same_arrays(library):
 
 
 @pytest.mark.usefixtures("dispatching")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("per", ["element", "global", 1])
+def test_the_scaler_works_on_the_device(library, per, dtype, tmp_path):
+    X, y = draw(dtype)
+    X, weights = X + 1000, np.linspace(0, 2, len(y))
+    there = library.array(X)
+    expected = TensorScaler(per=per).fit(X, sample_weight=weights)
+    scaler = TensorScaler(per=per).fit(there, sample_weight=library.array(weights))
+    for name in ("mean_", "scale_"):
+        assert library.has(getattr(scaler, name))
+        same(getattr(scaler, name), getattr(expected, name), 1e-12)
+    scaled = scaler.transform(there)
+    assert library.has(scaled)
+    assert scaled.dtype == there.dtype
+    same(scaled, expected.transform(X), 1e-4 if dtype is np.float32 else 1e-10)
+    assert library.has(scaler.inverse_transform(scaled))
+    same(scaler.inverse_transform(scaled), X, 1e-6)
+    assert_array_equal(pyfastr.load(scaler.save(tmp_path / "s")).mean_, to_host(scaler.mean_))
+    with pytest.raises(ValueError, match=r"TensorScaler.transform\(\).*same namespace"):
+        scaler.transform(X)
+    X[3, 1, 2, 0] = np.inf
+    with pytest.raises(ValueError, match="X contains infinity: first at sample 3"):
+        scaler.transform(library.array(X))
+
+
+@pytest.mark.usefixtures("dispatching")
+def test_pipelines_stay_on_the_device(library, tmp_path):
+    X, y = draw()
+    there, theirs = library.array(X), library.array(y)
+    pipeline = make_pipeline(TensorScaler(), FasTRRegressor(random_state=0))
+    expected = sklearn.clone(pipeline).fit(X, y)
+    model = sklearn.clone(pipeline).fit(there, theirs)
+    assert library.has(model.predict(there))
+    same(model.predict(there), expected.predict(X))
+    importances = [
+        slice_importance(own, *data, random_state=0).importances[0]
+        for own, data in ((model, (there, theirs)), (expected, (X, y)))
+    ]
+    same(*importances)
+    loaded = pyfastr.load(pyfastr.save(model, tmp_path / "model.fastr"))
+    same(loaded.predict(X), expected.predict(X))
+
+
+@pytest.mark.usefixtures("dispatching")
 def test_steps_on_the_host_read_tensors(torch):
     X, y = draw()
-    scaled = make_pipeline(TensorScaler(), FasTRRegressor(random_state=0))
-    expected = sklearn.clone(scaled).fit(X, y).predict(X)
-    model = scaled.fit(torch.asarray(X), torch.asarray(y))
-    same(model.predict(torch.asarray(X)), expected)
     selector = SliceSelector(FasTRRegressor(threshold=0.3, random_state=0))
     cropped = selector.fit(torch.asarray(X), torch.asarray(y)).transform(torch.asarray(X))
     assert_array_equal(cropped, sklearn.clone(selector).fit(X, y).transform(X))

@@ -29,7 +29,9 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 # What `fit` may be given beside X, in its order.
 _OTHERS = ("y", "sample_weight", "covariates")
 # Fitted attributes that are arrays of numbers; records of a fit stay on the host.
-_MOVED = ("scales_", "covariate_coef_", "scores_path_", "averaged_")
+_MOVED = ("scales_", "covariate_coef_", "scores_path_", "averaged_", "mean_", "scale_")
+# One of them at least is there, unless a scaler has nothing to do.
+_TELLING = ("scales_", "mean_", "scale_")
 _NUMBERS = "biuf"
 
 
@@ -112,12 +114,25 @@ def answers_in_kind(method: Method) -> Method:
         if not isinstance(self, DispatchMixin):
             return method(self, X, covariates)
         check_is_fitted(self)
-        _check_same_place(self, X, method.__name__)
+        check_same_place(self, X, method.__name__)
         found = method(self, X, *on_host(X, covariates=covariates))
         return _moved(found, partial(to_device, like=X)) if is_dispatched(X) else found
 
     answer_anywhere: Any = answer
     return answer_anywhere
+
+
+def check_same_place(estimator: Any, X: Any, method: str) -> None:
+    """Refuse samples of another library or on another device than those of the fit."""
+    fitted = _telling(estimator)
+    if not get_config()["array_api_dispatch"] or fitted is None or is_beside(X, fitted):
+        return
+    name = type(estimator).__name__
+    raise ValueError(
+        f"X passed to {name}.{method}() is an array {describe(X)}, but {name} was fitted on one "
+        f"{describe(fitted)}; both must use the same namespace and device. Convert X, or fit "
+        f"{name} on an array like it."
+    )
 
 
 def settle(estimator: Any, X: Any, y: Any = None) -> None:
@@ -143,7 +158,7 @@ def hosted(model: Any) -> Any:
     estimator or Pipeline
     """
     own = getattr(model, "__dict__", {})
-    if is_foreign(own.get("scales_")):
+    if is_foreign(_telling(model)):
         return _converted(model, to_host)
     if "estimator_" in own:
         inner = hosted(model.estimator_)
@@ -166,7 +181,7 @@ def _converted(estimator: Any, convert: Callable[[Any], Any]) -> Any:
     new = _copied(estimator)
     own = vars(new)
     for name in (*_MOVED, "classes_"):
-        if name in own:
+        if own.get(name) is not None:
             own[name] = _moved(own[name], convert)
     if "factors_" in own:
         own["factors_"] = [convert(factor) for factor in own["factors_"]]
@@ -231,14 +246,7 @@ def _read_by_numpy(name: str, x: Any) -> Any:
         ) from error
 
 
-def _check_same_place(estimator: Any, X: Any, method: str) -> None:
-    """Refuse samples of another library or on another device than those of the fit."""
-    fitted = estimator.scales_
-    if not get_config()["array_api_dispatch"] or is_beside(X, fitted):
-        return
-    name = type(estimator).__name__
-    raise ValueError(
-        f"X passed to {name}.{method}() is an array {describe(X)}, but {name} was fitted on one "
-        f"{describe(fitted)}; both must use the same namespace and device. Convert X, or fit "
-        f"{name} on an array like it."
-    )
+def _telling(estimator: Any) -> Any:
+    """Return a fitted array that tells where the estimator is, or None."""
+    own = getattr(estimator, "__dict__", {})
+    return next((own[name] for name in _TELLING if own.get(name) is not None), None)

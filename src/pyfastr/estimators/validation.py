@@ -250,6 +250,14 @@ def finite_blocks(source: Source) -> Iterator[tuple[slice, Array]]:
         yield rows, block
 
 
+def finite_blocks_there(source: Source) -> Iterator[tuple[slice, Any]]:
+    """Yield the same, but blocks on the device that has them."""
+    for rows in source.slices:
+        block = block_where_it_is(source, rows)
+        size_of(source, rows, block)
+        yield rows, block
+
+
 class TensorInputMixin:
     """Samples may have more than two axes."""
 
@@ -285,9 +293,7 @@ class LinearTensorMixin(TensorInputMixin):
         source = as_source(check_tensor(self, X, reset=False))
         weights = _beside(source, np.ravel(to_host(self.coef_)))
         prediction = np.empty(source.shape[0], dtype=source.dtype)
-        for rows in source.slices:
-            block = block_where_it_is(source, rows)
-            size_of(source, rows, block)
+        for rows, block in finite_blocks_there(source):
             samples = namespace_of(block).reshape(block, (block.shape[0], -1))
             prediction[rows] = to_host(samples @ weights)
         prediction += self.intercept_

@@ -324,7 +324,7 @@ def _checked(model: Any, X: Any) -> tuple[Source, Any]:
     for step in (*scalers, last):
         check_is_fitted(step)
     source = as_source(check_tensor(scalers[0] if scalers else last, X, reset=False))
-    for scaler in scalers:
+    for scaler in map(hosted, scalers):
         source = ScaledSource(source, scaler.mean_, scaler.scale_)
     return source, hosted(last)
 

@@ -29,12 +29,15 @@ class DeviceSource(ArrayManners):
     ----------
     array : array
         X itself.
+    block_dtype : dtype
+        Of blocks, as the library of X calls it.
     """
 
     def __init__(self, X: Any, *, block_bytes: int = BLOCK_BYTES) -> None:
         self.array = X
         self.shape: tuple[int, ...] = tuple(map(int, X.shape))
         self.dtype = host_dtype(X)
+        self.block_dtype = getattr(namespace_of(X), self.dtype.name)
         self.slices = even_slices(
             self.shape[0], self.dtype.itemsize * prod(self.shape) / block_bytes
         )
@@ -42,7 +45,7 @@ class DeviceSource(ArrayManners):
     def block(self, rows: slice) -> Any:
         """Return the block of these samples on the device, to be read and never written."""
         xp = namespace_of(self.array)
-        return xp.astype(self.array[rows, ...], getattr(xp, self.dtype.name), copy=False)
+        return xp.astype(self.array[rows, ...], self.block_dtype, copy=False)
 
     def read(self, rows: slice) -> Array:
         """Return the block of these samples on the host, for work that NumPy does."""
