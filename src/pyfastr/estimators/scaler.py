@@ -153,11 +153,11 @@ class TensorScaler(
         check_is_fitted(self)
         check_same_place(self, X, "transform")
         source = as_source(check_tensor(self, X, reset=False))
-        if not is_in_memory(source):
-            return ScaledSource(source, self.mean_, self.scale_)
         if isinstance(source, DeviceSource):
             return self._scaled_there(source)
         mean, scale = to_host(self.mean_), to_host(self.scale_)
+        if not is_in_memory(source):
+            return ScaledSource(source, mean, scale)
         out = np.empty(source.shape, dtype=source.dtype)
         for rows, block in finite_blocks(source):
             # Written straight into the result; the mean is float64, so a float32 block
