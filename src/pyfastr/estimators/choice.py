@@ -24,6 +24,7 @@ from pyfastr.estimators.classifier import FasTRClassifier
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, solver_settings, warn_of_zero
 from pyfastr.estimators.folds import Scoring, Split, TaskFits, fit_folds, held_out, mean_of
+from pyfastr.estimators.namespaces import DispatchMixin
 from pyfastr.estimators.outlets import OutletMixin
 from pyfastr.estimators.ranking import Point, choose, cv_results, leading, usable_scores
 from pyfastr.estimators.sklearn_private import BaseScorer, Interval, StrOptions, routing_enabled
@@ -74,7 +75,9 @@ CV_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEstimator):
+class FasTRSelection(
+    CallbackSupportMixin, OutletMixin, DispatchMixin, TensorInputMixin, BaseEstimator
+):
     """The choice of a model, for regression and for classification alike."""
 
     best_estimator_: Any

@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, check_loss
 from pyfastr.estimators.lazy import by_chunks
+from pyfastr.estimators.namespaces import answers_in_kind, fits_arrays, on_host
 from pyfastr.estimators.sklearn_private import StrOptions, check_sample_weight
 from pyfastr.estimators.validation import Samples, check_tensor
 from pyfastr.estimators.watching import fit_method
@@ -27,6 +28,7 @@ from pyfastr.solver.losses import LOSSES
 from pyfastr.solver.models import Models
 from pyfastr.solver.solve import Fit
 from pyfastr.sources import computed
+from pyfastr.sources.namespaces import to_host
 
 Array = NDArray[Any]
 
@@ -50,6 +52,7 @@ class BinaryMixin(ClassifierMixin):
     class_weight: Any
 
     @by_chunks
+    @answers_in_kind
     def predict(self, X: Any, covariates: Any = None) -> Array:
         """Predict the class.
 
@@ -64,9 +67,10 @@ class BinaryMixin(ClassifierMixin):
         ndarray of shape (n_samples,)
         """
         decision = self._decide(X, covariates)
-        return self.classes_[(decision > 0).astype(int)]
+        return to_host(self.classes_)[(decision > 0).astype(int)]
 
     @by_chunks
+    @answers_in_kind
     def predict_proba(self, X: Any, covariates: Any = None) -> Array:
         """Predict the probabilities of both classes.
 
@@ -98,14 +102,15 @@ class BinaryMixin(ClassifierMixin):
         float
         """
         prediction = self.predict(X) if covariates is None else self.predict(X, covariates)
-        weights = computed(sample_weight)
-        return float(accuracy_score(computed(y), computed(prediction), sample_weight=weights))
+        y, sample_weight = on_host(X, y=computed(y), sample_weight=computed(sample_weight))
+        prediction = to_host(computed(prediction))
+        return float(accuracy_score(y, prediction, sample_weight=sample_weight))
 
     def _decide(self, X: Any, covariates: Any) -> Array:
         """Return the decision values; without covariates a subclass need not know of them."""
         check_is_fitted(self)
         decide: Any = self.decision_function
-        return decide(X) if covariates is None else decide(X, covariates)
+        return to_host(decide(X) if covariates is None else decide(X, covariates))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -114,6 +119,7 @@ class BinaryMixin(ClassifierMixin):
 
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Samples, Array, Array | None]:
         """Return checked samples, labels -1 and 1, and weights; set `classes_`."""
+        y, sample_weight = on_host(X, y=y, sample_weight=sample_weight)
         X, y, self.classes_, labels = check_tensor_and_classes(self, X, y)
         weights = None
         if sample_weight is not None:
@@ -224,6 +230,7 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
         self.verbose = verbose
 
     @fit_method
+    @fits_arrays
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None
     ) -> "FasTRClassifier":
@@ -268,6 +275,7 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
         return solution
 
     @by_chunks
+    @answers_in_kind
     def decision_function(self, X: Any, covariates: Any = None) -> Array:
         """Return the decision values, above 0 for `classes_[1]`.
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.estimators.labels import record_covariates
+from pyfastr.estimators.namespaces import on_host
 from pyfastr.estimators.sklearn_private import check_sample_weight
 from pyfastr.estimators.validation import Samples, check_covariates
 from pyfastr.solver.losses import SQUARED, Loss
@@ -59,6 +60,7 @@ class Data:
 
         The estimator is given names of covariates, the number of samples and their fingerprint.
         """
+        sample_weight, covariates = on_host(X, sample_weight=sample_weight, covariates=covariates)
         weights = None
         if sample_weight is not None:
             weights = computed(sample_weight)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from pyfastr.estimators.coefficient import LazyCoefficient
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.labels import check_covariate_names
+from pyfastr.estimators.namespaces import DispatchMixin
 from pyfastr.estimators.outlets import OutletMixin
 from pyfastr.estimators.sklearn_private import Interval, StrOptions
 from pyfastr.estimators.validation import (
@@ -27,6 +28,7 @@ from pyfastr.estimators.watching import CallbackSupportMixin
 from pyfastr.solver.models import Models
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.solve import Fit, Settings, solve
+from pyfastr.sources.namespaces import to_host
 
 Array = NDArray[Any]
 
@@ -72,7 +74,7 @@ def theory_threshold(n_samples: int, shape: tuple[int, ...]) -> float:
     return float(min(THEORY_CONSTANT * order, LARGEST_THRESHOLD))
 
 
-class FasTRBase(CallbackSupportMixin, OutletMixin, LinearTensorMixin, BaseEstimator):
+class FasTRBase(CallbackSupportMixin, OutletMixin, DispatchMixin, LinearTensorMixin, BaseEstimator):
     """Parameters, the fit of checked data, and the attributes that it leaves."""
 
     threshold: float | Literal["theory"]
@@ -103,7 +105,7 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, LinearTensorMixin, BaseEstima
         """``<coef_, X_i>``, intercept and covariates."""
         check_is_fitted(self)
         prediction = self._linear_prediction(X)
-        own: Array | None = getattr(self, "covariate_coef_", None)
+        own: Array | None = to_host(getattr(self, "covariate_coef_", None))
         expected = 0 if own is None else len(own)
         check_covariate_names(self, covariates)
         Z = check_covariates(covariates, len(prediction), expected=expected)

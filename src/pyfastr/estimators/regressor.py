@@ -11,11 +11,13 @@ from sklearn.metrics import d2_tweedie_score, r2_score
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, check_loss
 from pyfastr.estimators.lazy import by_chunks
+from pyfastr.estimators.namespaces import answers_in_kind, fits_arrays, on_host
 from pyfastr.estimators.sklearn_private import StrOptions
 from pyfastr.estimators.validation import check_tensor_and_response
 from pyfastr.estimators.watching import fit_method
 from pyfastr.solver.losses import LOSSES
 from pyfastr.sources import computed
+from pyfastr.sources.namespaces import to_host
 
 Array = NDArray[Any]
 
@@ -46,8 +48,8 @@ class NumberMixin(RegressorMixin):
         """
         predict: Any = self.predict
         prediction = predict(X) if covariates is None else predict(X, covariates)
-        known = (computed(own) for own in (y, prediction, sample_weight))
-        return score_numbers(self.loss, *known)
+        y, sample_weight = on_host(X, y=computed(y), sample_weight=computed(sample_weight))
+        return score_numbers(self.loss, y, to_host(computed(prediction)), sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -227,6 +229,7 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         self.verbose = verbose
 
     @fit_method
+    @fits_arrays
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None
     ) -> "FasTRRegressor":
@@ -265,6 +268,7 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         return self
 
     @by_chunks
+    @answers_in_kind
     def predict(self, X: Any, covariates: Any = None) -> Array:
         """Predict the response.
 

@@ -5,7 +5,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.estimators.choice import CV_CONSTRAINTS, FasTRSelection
 from pyfastr.estimators.classifier import (
@@ -17,6 +16,7 @@ from pyfastr.estimators.classifier import (
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import FasTRBase, check_loss
 from pyfastr.estimators.folds import Split
+from pyfastr.estimators.namespaces import answers_in_kind, fits_arrays
 from pyfastr.estimators.regressor import REGRESSOR_CONSTRAINTS, FasTRRegressor, NumberMixin
 from pyfastr.estimators.validation import check_tensor_and_response
 from pyfastr.estimators.watching import fit_method
@@ -155,6 +155,7 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         self.verbose = verbose
 
     @fit_method
+    @fits_arrays
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None, **params: Any
     ) -> "FasTRRegressorCV":
@@ -195,6 +196,7 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         self._select(data, X, response, self._routed(params))
         return self
 
+    @answers_in_kind
     def predict(self, X: Any, covariates: Any = None) -> Array:
         """Predict the response.
 
@@ -208,7 +210,6 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         ndarray of shape (n_samples,)
             Mean counts if the loss is "poisson". A Dask array if X is one, not computed yet.
         """
-        check_is_fitted(self)
         return self.best_estimator_.predict(X, covariates)
 
     def _splits(self, data: Data, y: Any, groups: dict[str, Any]) -> list[Split]:
@@ -321,6 +322,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         self.verbose = verbose
 
     @fit_method
+    @fits_arrays
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None, **params: Any
     ) -> "FasTRClassifierCV":
@@ -357,6 +359,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         self._calibrate_on_held_out(data)
         return self
 
+    @answers_in_kind
     def decision_function(self, X: Any, covariates: Any = None) -> Array:
         """Return the decision values, above 0 for `classes_[1]`.
 
@@ -369,7 +372,6 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
         return self.best_estimator_.decision_function(X, covariates)
 
     def _splits(self, data: Data, y: Any, groups: dict[str, Any]) -> list[Split]:

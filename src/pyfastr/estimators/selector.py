@@ -13,6 +13,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.estimators.lazy import by_chunks
+from pyfastr.estimators.namespaces import hosted
 from pyfastr.estimators.outlets import SavedMixin
 from pyfastr.estimators.sklearn_private import (
     HasMethods,
@@ -226,6 +227,7 @@ class SliceSelector(SavedMixin, MetaEstimatorMixin, TransformerMixin, BaseEstima
 
 def _used_slices(estimator: Any, shape: tuple[int, ...]) -> list[Array]:
     """Return which slices of each mode some term of the coefficient uses."""
+    estimator = hosted(estimator)
     factors = getattr(estimator, "factors_", [])
     if tuple(len(factor) for factor in factors) == shape:
         alive = np.asarray(getattr(estimator, "scales_", 1.0)) != 0

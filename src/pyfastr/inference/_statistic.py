@@ -17,6 +17,7 @@ from pyfastr.estimators.classifier import FasTRClassifier
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import solver_settings
 from pyfastr.estimators.folds import Scoring, Split, TaskFits, fit_tasks, training_weights
+from pyfastr.estimators.namespaces import on_host
 from pyfastr.estimators.scaler import TensorScaler
 from pyfastr.estimators.selection import FasTRClassifierCV, FasTRRegressorCV
 from pyfastr.estimators.sklearn_private import BaseScorer
@@ -108,6 +109,7 @@ class PermutationStatistic:
         covariates: Any,
     ) -> "PermutationStatistic":
         """Check all that the user gave."""
+        y, groups, sample_weight = on_host(X, y=y, groups=groups, sample_weight=sample_weight)
         scalers, last = unpacked(estimator)
         own = checked_estimator(last)
         class_weight = getattr(own, "class_weight", None)

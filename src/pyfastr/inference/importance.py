@@ -20,6 +20,7 @@ from pyfastr.estimators.classifier import BinaryMixin
 from pyfastr.estimators.fitting import FasTRBase
 from pyfastr.estimators.folds import SCORES, KnownClassifier, KnownRegressor, auc_scores
 from pyfastr.estimators.labels import check_covariate_names
+from pyfastr.estimators.namespaces import hosted, on_host
 from pyfastr.estimators.sklearn_private import BaseScorer, check_sample_weight
 from pyfastr.estimators.validation import (
     as_generator,
@@ -253,6 +254,7 @@ class _Score:
     ) -> "_Score":
         """Check what the user gave."""
         classify = isinstance(model, BinaryMixin)
+        y, sample_weight = on_host(None, y=y, sample_weight=sample_weight)
         y = column_or_1d(y)
         check_consistent_length(np.empty(n_samples), y)
         codes = _codes(model, y) if classify else np.asarray(y, float)
@@ -322,9 +324,9 @@ def _checked(model: Any, X: Any) -> tuple[Source, Any]:
     for step in (*scalers, last):
         check_is_fitted(step)
     source = as_source(check_tensor(scalers[0] if scalers else last, X, reset=False))
-    for scaler in scalers:
+    for scaler in map(hosted, scalers):
         source = ScaledSource(source, scaler.mean_, scaler.scale_)
-    return source, last
+    return source, hosted(last)
 
 
 def _projections(model: Any, source: Source) -> list[Array]:

@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 from pyfastr.config import current_budget
 from pyfastr.sources.chunked import ChunkedReader, is_dataset
 from pyfastr.sources.dask_array import dask_behind, dask_source
+from pyfastr.sources.device import DeviceSource
 from pyfastr.sources.files import FilesReader, is_file_list
 from pyfastr.sources.mapped import mapped_reader
 from pyfastr.sources.memory import BLOCK_BYTES, ArraySource
+from pyfastr.sources.namespaces import is_foreign, namespace_of, to_host
 from pyfastr.sources.stored import StoredSource, block_limit
 
 Array = NDArray[Any]
@@ -57,8 +59,9 @@ def as_source(X: Any) -> Source:
     """Wrap `X` without a copy; a source passes through.
 
     Datasets of h5py and Zarr, lists of .npy files, and memory maps that are large beside the memory
-    budget are read from their files. Dask arrays are computed, once if they fit the budget. Small
-    maps and all else are read as arrays.
+    budget are read from their files. Dask arrays are computed, once if they fit the budget. Arrays
+    of torch, CuPy and alike stay on their device. Small maps and all else are read as arrays of
+    NumPy.
     """
     budget = current_budget()
     lazy = dask_behind(X)
@@ -70,6 +73,8 @@ def as_source(X: Any) -> Source:
         return X
     if is_file_list(X):
         return StoredSource(FilesReader(X), budget)
+    if is_foreign(X):
+        return DeviceSource(X)
     X = np.asarray(X)
     mapped = mapped_reader(X, budget)
     if mapped is not None:
@@ -85,15 +90,24 @@ def place_of(source: Any, sample: int) -> str:
 
 def largest_entry(source: Source) -> float:
     """Return max|X| in one pass; NaN or infinity is an error that says where it stands."""
-    return max((size_of(source, rows, source.read(rows)) for rows in source.slices), default=0.0)
+    return max(
+        (size_of(source, rows, block_where_it_is(source, rows)) for rows in source.slices),
+        default=0.0,
+    )
+
+
+def block_where_it_is(source: Source, rows: slice) -> Array:
+    """Return a block on the device that has it, if that is not the host."""
+    return source.block(rows) if isinstance(source, DeviceSource) else source.read(rows)
 
 
 def size_of(source: Source, rows: slice, block: Array) -> float:
     """Return max|X| of one block that was read; NaN or infinity is an error."""
     # Minimum and maximum let NaN through, so no second scan or mask is needed.
-    low, high = float(block.min()), float(block.max())
+    xp = namespace_of(block)
+    low, high = float(xp.min(block)), float(xp.max(block))
     if not (np.isfinite(low) and np.isfinite(high)):
-        _raise_not_finite(source, rows.start, block)
+        _raise_not_finite(source, rows.start, to_host(block))
     return max(0.0, -low, high)
 
 
