@@ -99,6 +99,19 @@ def test_projections_follow_components_that_change_between_them(
 
 
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("batches", [[(1, 1), (1, 1)], [(1, 2), (2, 1)], [(20, 1), (7, 2)]])
+def test_models_are_not_served_what_was_kept_of_others(naive, shape, batches):
+    X, one = draw(shape, *batches[0])
+    _, other = draw(shape, *batches[1], seed=1)
+    engine = LocalEngine(ArraySource(X, block_bytes=1500))
+    for mode in [*range(len(shape))] * 2:
+        for components in (one, other, one):
+            expected = naive.project(X, components, mode)
+            found = engine.projections(components, mode)
+            assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("batch", BATCHES)
 def test_no_room_to_keep_anything_changes_no_projection(naive, shape, batch):
     X, components = draw(shape, *batch)
