@@ -19,7 +19,7 @@ from pyfastr.solver.models import Models
 from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.sweep import cyclic_sweep, simultaneous_sweep
-from pyfastr.sources import ArraySource, as_source
+from pyfastr.sources import ArraySource, DeviceSource, as_source
 
 # How X comes to live there: of an array, and of a function that writes it to files and opens them.
 PLACES = {
@@ -30,6 +30,10 @@ PLACES = {
     "hdf5": lambda X, store: store(X, "hdf5"),
     "zarr": lambda X, store: store(X, "zarr 3"),
     "npy files": lambda X, store: store(X, "npy files"),
+    "dask": lambda X, store: pytest.importorskip("dask.array").from_array(X, (60, -1, -1, -1)),
+    "torch": lambda X, store: DeviceSource(
+        pytest.importorskip("torch").asarray(X), block_bytes=X[:10].nbytes
+    ),
 }
 # With so little memory the samples are several blocks, more than stay in memory of files.
 BUDGET = "16MB"
