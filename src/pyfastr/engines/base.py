@@ -141,6 +141,10 @@ class Engine(ABC):
     def subset(self, which: Array, samples: Samples) -> "Engine":
         """Return an engine of some samples, by ascending number, and what belongs to them."""
 
+    def nearby(self) -> "Engine":
+        """Return the same in this process, if X is small and elsewhere: searches ask much of it."""
+        return self
+
     @abstractmethod
     def rounded(self) -> "Engine":
         """Return the same with X in float32."""
@@ -175,11 +179,20 @@ class Engine(ABC):
         """Return how well models fit the response."""
         last = len(self.shape) - 1
         plan, kept = self._serve(self._rows(models.components), last)
-        features = self._shifted(Features(plan, (last,), models.scales.dtype), models.task)
+        features = Features(plan, (last,), models.scales.dtype)
         stated = Stated(models.task, None, _vectors(models, last))
-        kernel = partial(kernels.losses, features=features, stated=stated)
-        (left,) = self._total(kernel, kept=kept)
+        left = self._left(features, stated, kept)
+        is_doubtful = Fits.are_doubtful(left)
+        if is_doubtful.any() and self._shift(models.task[is_doubtful]):
+            left = self._left(features, stated, kept)
         return Fits.of(left, self.samples, models.task)
+
+    def _left(self, features: Features, stated: Stated, kept: Any) -> Array:
+        """Sum residuals over all blocks."""
+        shifted = self._shifted(features, stated.task)
+        kernel = partial(kernels.losses, features=shifted, stated=stated)
+        (left,) = self._total(kernel, kept=kept)
+        return left
 
     def fitted(self, models: Coefficients) -> Array:
         """Return fitted values ``(K, n_samples)``, intercept and covariates left out."""

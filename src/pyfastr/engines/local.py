@@ -68,8 +68,8 @@ class LocalEngine(Engine):
         work = self._work(kernel, kept, along)
         if wide:
             # One after another: these results are larger than the blocks.
-            return reduce(_add, map(work, self._wide_slices(wide)))
-        return reduce(_add, in_order(work, self._slices))
+            return reduce(add, map(work, self._wide_slices(wide)))
+        return reduce(add, in_order(work, self._slices))
 
     def _keep(self, kernel: Kernel, *, kept: Any = None) -> dict[int, Array]:
         self.passes += kept is None
@@ -154,7 +154,7 @@ class LocalEngine(Engine):
         return groups
 
 
-def _add(total: tuple[Array, ...], part: tuple[Array, ...]) -> tuple[Array, ...]:
+def add(total: tuple[Array, ...], part: tuple[Array, ...]) -> tuple[Array, ...]:
     """Add the results of a block to those of the blocks before it."""
     for into, own in zip(total, part, strict=True):
         np.add(into, own, out=into)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.display.modes import Mode, modes_of, plain_modes
 from pyfastr.display.stability import ImportanceDisplay
-from pyfastr.engines import LocalEngine
+from pyfastr.engines import engine_of
 from pyfastr.estimators.choice import DEFAULT_SCORING, FasTRSelection
 from pyfastr.estimators.classifier import BinaryMixin
 from pyfastr.estimators.fitting import FasTRBase
@@ -332,7 +332,7 @@ def _checked(model: Any, X: Any) -> tuple[Source, Any]:
 def _projections(model: Any, source: Source) -> list[Array]:
     """Return samples contracted with all components of each term but one: M of ``(N, R, p_m)``."""
     components = [factor.T[None] for factor in model.factors_]
-    features = LocalEngine(source).project_all(components)[0]
+    features = engine_of(source).project_all(components)[0]
     ends = np.cumsum([c[0].size for c in components])[:-1]
     found = np.split(features, ends, axis=1)
     if not all(np.isfinite(own).all() for own in found):

@@ -206,7 +206,7 @@ def _search(problem: Problem, settings: Settings, rng: np.random.Generator) -> l
     """Search for the best solution of every task; the user's own start is the only one."""
     if isinstance(settings.init, str):
         return search(
-            problem.linearised(),
+            problem.to_search(),
             settings.n_terms,
             kind=settings.init,
             n_init=settings.n_init,
@@ -256,7 +256,7 @@ def _grid_starts(
         several = [*best, *survivors] if determined.any() else best
         candidates = Models.concatenate([m for m in several if not settled[m.task[0]]])
         pace = pace_of(problem, n_terms, min(ridges), policy)
-        at_ridges |= _best_at_each_ridge(problem.linearised(), candidates, ridges, pace, policy)
+        at_ridges |= _best_at_each_ridge(problem.to_search(), candidates, ridges, pace, policy)
     return Models.concatenate([model for t in tasks for model in at_ridges[t]]), sure
 
 
@@ -268,7 +268,7 @@ def _brief_starts(
     rng: np.random.Generator,
 ) -> Models:
     """Return the best of a few starts for every task and ridge, where nearly any would do."""
-    policy, problem = settings.policy, problem.linearised()
+    policy, problem = settings.policy, problem.to_search()
     streams = Streams(rng, problem.n_tasks)
     models = anneal(
         problem,

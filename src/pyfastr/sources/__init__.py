@@ -8,6 +8,7 @@ from pyfastr.sources.base import (
     largest_entry,
     size_of,
 )
+from pyfastr.sources.cluster import ClusterSource
 from pyfastr.sources.dask_array import WholeSamples, computed, dask_behind
 from pyfastr.sources.device import DeviceSource
 from pyfastr.sources.memory import ArraySource
@@ -18,6 +19,7 @@ from pyfastr.sources.thinned import ThinnedSource, some_samples, thin
 
 __all__ = [
     "ArraySource",
+    "ClusterSource",
     "DeviceSource",
     "KeptSource",
     "Reader",

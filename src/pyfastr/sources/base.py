@@ -1,5 +1,6 @@
 """The protocol of a source, and what can be said of X in one pass over it."""
 
+from collections.abc import Iterator
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -7,6 +8,7 @@ from numpy.typing import NDArray
 
 from pyfastr.config import current_budget
 from pyfastr.sources.chunked import ChunkedReader, is_dataset
+from pyfastr.sources.cluster import ClusterSource
 from pyfastr.sources.dask_array import dask_behind, dask_source
 from pyfastr.sources.device import DeviceSource
 from pyfastr.sources.files import FilesReader, is_file_list
@@ -90,10 +92,20 @@ def place_of(source: Any, sample: int) -> str:
 
 def largest_entry(source: Source) -> float:
     """Return max|X| in one pass; NaN or infinity is an error that says where it stands."""
-    return max(
-        (size_of(source, rows, block_where_it_is(source, rows)) for rows in source.slices),
-        default=0.0,
-    )
+    if isinstance(source, ClusterSource):
+        sizes = _sizes_there(source)
+    else:
+        blocks = ((rows, block_where_it_is(source, rows)) for rows in source.slices)
+        sizes = (size_of(source, rows, block) for rows, block in blocks)
+    return max(sizes, default=0.0)
+
+
+def _sizes_there(source: ClusterSource) -> Iterator[float]:
+    """Yield max|X| of chunks that stay with their workers."""
+    for rows, (low, high) in zip(source.slices, source.extremes(), strict=True):
+        if not (np.isfinite(low) and np.isfinite(high)):
+            _raise_not_finite(source, rows.start, source.read(rows))
+        yield max(0.0, -low, high)
 
 
 def block_where_it_is(source: Source, rows: slice) -> Array:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.config import MemoryBudget, current_budget
+from pyfastr.sources.cluster import ClusterSource, client_of
 from pyfastr.sources.manners import ArrayManners
 from pyfastr.sources.memory import BLOCK_BYTES, even_slices, working_dtype
 from pyfastr.sources.stored import AheadSource, block_limit
@@ -104,10 +105,18 @@ def _rows_of_parts(X: Any, budget: MemoryBudget) -> tuple[int, ...]:
     return tuple(part.stop - part.start for own in edges for part in own)
 
 
-def dask_source(X: Any, budget: MemoryBudget | None = None) -> "PersistedSource | LazySource":
-    """Return a Dask array as a source: computed once if it fits the budget, else block by block."""
+def dask_source(
+    X: Any, budget: MemoryBudget | None = None
+) -> "ClusterSource | PersistedSource | LazySource":
+    """Return a Dask array as a source: on a cluster's workers, in memory, or block by block.
+
+    It is computed once and stays in memory if it fits the budget.
+    """
     budget = current_budget() if budget is None else budget
     whole = WholeSamples.of(X, budget)
+    client = client_of(whole.X)
+    if client is not None:
+        return ClusterSource(whole.X, client, whole.advice)
     fits = prod(X.shape) * working_dtype(X.dtype).itemsize <= budget.whole
     kind = PersistedSource if fits else LazySource
     return kind(whole, budget)
