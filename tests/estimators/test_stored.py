@@ -31,9 +31,9 @@ from pyfastr.inference import (
 )
 from pyfastr.sources import ArraySource, StoredSource, as_source
 
-KINDS = ["memmap", "hdf5", "contiguous hdf5", "zarr 2", "zarr 3", "npy files"]
+KINDS = ["memmap", "hdf5", "contiguous hdf5", "zarr 2", "zarr 3", "npy files", "nii files"]
 # Their blocks are those of an array; the others' are of whole chunks.
-SAME_BLOCKS = ["memmap", "contiguous hdf5", "npy files"]
+SAME_BLOCKS = ["memmap", "contiguous hdf5", "npy files", "nii files"]
 SMALL = "16MB"
 QUICK = {"n_init": 2, "random_state": 0}
 

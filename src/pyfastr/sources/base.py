@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from pyfastr.config import current_budget
 from pyfastr.sources.chunked import ChunkedReader, is_dataset
-from pyfastr.sources.files import FilesReader, is_file_list
+from pyfastr.sources.files import reader_of_files
 from pyfastr.sources.mapped import mapped_reader
 from pyfastr.sources.memory import BLOCK_BYTES, ArraySource
 from pyfastr.sources.stored import StoredSource, block_limit
@@ -46,22 +46,22 @@ class Source(Protocol):
 def is_stored(X: Any) -> bool:
     """Whether `X` is read from files, or a source, rather than an array or what becomes one."""
     # A dataset whose file is closed tells no shape, not even to a protocol: it comes first.
-    return is_dataset(X) or isinstance(X, Source) or is_file_list(X)
+    return is_dataset(X) or isinstance(X, Source) or reader_of_files(X) is not None
 
 
 def as_source(X: Any) -> Source:
     """Wrap `X` without a copy; a source passes through.
 
-    Datasets of h5py and Zarr, lists of .npy files, and memory maps that are large beside the memory
-    budget are read from their files. Small maps and all else are read as arrays.
+    Datasets of h5py and Zarr, lists of .npy or NIfTI files, and memory maps that are large beside
+    the memory budget are read from their files. Small maps and all else are read as arrays.
     """
     budget = current_budget()
     if is_dataset(X):
         return StoredSource(ChunkedReader(X), budget)
     if isinstance(X, Source):
         return X
-    if is_file_list(X):
-        return StoredSource(FilesReader(X), budget)
+    if (files := reader_of_files(X)) is not None:
+        return StoredSource(files(X), budget)
     X = np.asarray(X)
     mapped = mapped_reader(X, budget)
     if mapped is not None:

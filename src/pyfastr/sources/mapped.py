@@ -28,7 +28,7 @@ class MappedReader:
         Where the first sample is in the file.
     """
 
-    chunk = 1
+    chunk, advice = 1, ""
 
     def __init__(self, X: Array, path: Path, offset: int) -> None:
         self.shape, self.dtype = X.shape, X.dtype

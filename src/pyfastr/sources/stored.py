@@ -30,6 +30,8 @@ class Reader(Protocol):
         As stored.
     chunk : int
         Samples that are stored together, and so best read together.
+    advice : str
+        What a person should know of the files; mostly nothing.
     """
 
     @property
@@ -40,6 +42,9 @@ class Reader(Protocol):
 
     @property
     def chunk(self) -> int: ...
+
+    @property
+    def advice(self) -> str: ...
 
     def read_into(self, out: Array, rows: slice) -> None:
         """Write these samples, of the type in which they are stored, into a contiguous array."""
@@ -79,7 +84,7 @@ class StoredSource(ArrayManners):
         self.stored_dtype = reader.dtype
         self.dtype = working_dtype(reader.dtype)
         limit = block_limit(budget)
-        self.advice = _advice(reader, self.dtype, limit)
+        self.advice = f"{reader.advice} {_advice(reader, self.dtype, limit)}".strip()
         self.slices = _chunk_slices(reader, self.dtype, limit)
         self._numbers = {rows.start: number for number, rows in enumerate(self.slices)}
         self._load = _Loader(reader, self.dtype)
