@@ -116,7 +116,7 @@ def test_choice_and_inference_give_the_answer_of_memory(draw, store):
     X, y, _ = draw((12, 9, 8), n_samples=240)
     with config_context(memory_budget=SMALL):
         expected = choose_all(X, y)
-        for kind in ("memmap", "hdf5"):
+        for kind in ("memmap", "hdf5", "nii files"):
             # Chunks of one sample leave the blocks as they are in memory.
             assert_same(choose_all(store(X, kind, chunk=1), y), expected, exactly=True)
 
