@@ -70,7 +70,7 @@ def test_a_memory_map_whose_file_was_cut_short(X, tmp_path, budget):
     halve(tmp_path / "X.npy")
     with (
         config_context(memory_budget=budget),
-        pytest.raises(OSError, match="X.npy, which is trunc"),
+        pytest.raises(OSError, match="which is truncated"),
     ):
         FasTRRegressor().fit(mapped, np.arange(len(X)))
 
