@@ -164,7 +164,7 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         ----------
         X : array-like or stored, of shape (n_samples, p1, ..., pM)
             M >= 1. Never copied or written to. A memory map, a dataset of h5py or Zarr and a list
-            of .npy files, one a sample, are read block by block within the memory budget.
+            of .npy or NIfTI files, one a sample, are read block by block within the memory budget.
         y : array-like of shape (n_samples,)
             Numbers of 0 or more if the loss is "poisson".
         sample_weight : array-like of shape (n_samples,), optional
