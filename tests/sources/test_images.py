@@ -1,5 +1,6 @@
 """Lists of NIfTI files as X: nibabel's values, headers looked at first, and errors with names."""
 
+import gzip
 import sys
 
 import nibabel
@@ -103,6 +104,17 @@ def test_values_that_were_cut_short_are_named(paths, tmp_path):
     for files, name in ((plain, "plain-17.nii"), (paths, "sub-17.nii.gz")):
         with pytest.raises(OSError, match=f"sample 17 in .*{name}, which cannot be read .* whole"):
             FasTRRegressor().fit(files, np.arange(30))
+
+
+@pytest.mark.parametrize("ending", ["nii", "nii.gz"])
+def test_no_room_is_made_for_what_a_file_cannot_hold(tmp_path, ending):
+    header = nibabel.Nifti1Header()
+    header.set_data_shape((30_000, 30_000, 30_000))
+    path = tmp_path / f"huge.{ending}"
+    pack = gzip.compress if ending == "nii.gz" else bytes
+    path.write_bytes(pack(header.binaryblock + bytes(2000)))
+    with pytest.raises(OSError, match=r"sample 0 in .*huge.nii.*\(it has at most \d+ of 10800"):
+        as_source([path, path])
 
 
 def test_values_beyond_float32_are_infinite(paths, tmp_path):

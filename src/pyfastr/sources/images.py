@@ -1,6 +1,7 @@
 """Samples in NIfTI files, one file a sample."""
 
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ Array = NDArray[Any]
 
 # Of a voxel, up to which affines differ by rounding only.
 SAME_PLACE = 1e-3
+# No more than this times its size can come out of a file packed by gzip.
+UNPACKED = 1040
 
 
 class ImagesReader:
@@ -35,6 +38,7 @@ class ImagesReader:
         self.shape: tuple[int, ...] = (len(paths), *self._stored[0].shape)
         for sample in range(len(paths)):
             self._check_header(sample)
+            self._check_size(sample)
         self.dtype: np.dtype[Any] = np.result_type(np.float32, *{s.dtype for s in self._stored})
         self.advice = self._advice(images)
 
@@ -67,7 +71,7 @@ class ImagesReader:
         except Exception as error:
             raise self._damaged(sample, error) from error
 
-    def _damaged(self, sample: int, error: Exception) -> OSError:
+    def _damaged(self, sample: int, error: object) -> OSError:
         """Return the error of a file that is no image, or not whole."""
         reason = " ".join(str(error).split())
         return OSError(
@@ -89,6 +93,14 @@ class ImagesReader:
                 f"X has sample {sample} in {self.place(sample)} of dtype {found.dtype}; expected "
                 "real numbers."
             )
+
+    def _check_size(self, sample: int) -> None:
+        """Refuse a file that cannot hold what its header announces, before room is made for it."""
+        found, path = self._stored[sample], self._paths[sample]
+        announced = found.offset + prod(found.shape) * found.dtype.itemsize
+        held = path.stat().st_size * (UNPACKED if path.suffix.lower() == ".gz" else 1)
+        if announced > held:
+            raise self._damaged(sample, f"it has at most {held} of {announced} bytes")
 
     def _advice(self, images: Sequence[Any]) -> str:
         """Say if voxels of the same number lie elsewhere in some file."""
