@@ -181,9 +181,8 @@ class Sweeps:
         """Sweep in a single pass."""
         simultaneous_sweep(self.problem, self._models, Penalty(RIDGE))
 
-    @property
-    def passes(self) -> float:
-        """Passes over X of `cyclic`."""
+    def count_passes(self) -> float:
+        """Sweep once more, and return the passes over X of `cyclic`."""
         before = self.problem.projector.passes
         self.cyclic()
         return self.problem.projector.passes - before
@@ -199,7 +198,7 @@ def sweep_and_read(opened: tuple[Case, Any, Array]) -> dict[str, float]:
             read_plainly(case, X)
 
         warm = fastest({"read": read, "sweep": sweeps.cyclic}, case.repeats, lambda: None)
-        passes = sweeps.passes
+        passes = sweeps.count_passes()
         works = {"read": read, "sweep": sweeps.one_pass}
         cold = fastest(works, 2, lambda: put_out_of_cache(case))
     return {
@@ -217,7 +216,7 @@ def sweep_in_memory(opened: tuple[Case, Any, Array]) -> float:
     some = max(1, min(case.n_samples, IN_MEMORY // case.sample_bytes))
     sweeps = Sweeps(case, np.array(X[:some]), y[:some])
     found = fastest({"sweep": sweeps.cyclic}, case.repeats, lambda: None)
-    return found["sweep"] / sweeps.passes * case.n_samples / some
+    return found["sweep"] / sweeps.count_passes() * case.n_samples / some
 
 
 def fastest(
@@ -284,6 +283,8 @@ def main() -> None:
     check_room(options.folder or Path(tempfile.gettempdir()), options.gb)
     swept, fitted = [], []
     print(environment())
+    size = size_name(tuple(options.shape), n_samples_of(options))
+    print(f"{size}, {options.dtype}, {options.gb:g} GB; budget {options.budget}")
     for case in cases_of(options):
         try:
             y = write(case)
@@ -296,8 +297,6 @@ def main() -> None:
                 fitted.append([case.kind, f"{found['seconds']:.0f}", f"{peak / 1e6:.0f}", passed])
         finally:
             shutil.rmtree(case.folder)
-    print(f"{size_name(case.shape, case.n_samples)}, {case.dtype}, {options.gb:g} GB;", end=" ")
-    print(f"budget {options.budget}")
     header = ["kind", "chunk MB", "passes", "warm read GB/s", "sweep", "share", "of bound"]
     header += ["cold read GB/s", "sweep", "share", "≥ 0.7", "peak MB", "≤ 1.5 budget"]
     print_table("Sweeps of one model", header, swept)
@@ -305,14 +304,18 @@ def main() -> None:
         print_table("Whole fits", ["kind", "seconds", "peak MB", "≤ 1.5 budget"], fitted)
 
 
+def n_samples_of(options: argparse.Namespace) -> int:
+    """Return how many samples make up the size that is asked for."""
+    return round(options.gb * 1e9 / (prod(options.shape) * np.dtype(options.dtype).itemsize))
+
+
 def cases_of(options: argparse.Namespace) -> Iterator[Case]:
     """Yield what is to be measured, each in a new folder."""
     shape, budget = tuple(options.shape), parse_bytes(options.budget, "--budget")
-    n_samples = round(options.gb * 1e9 / (prod(shape) * np.dtype(options.dtype).itemsize))
     for size in options.chunks:
         for kind in options.kinds:
             folder = Path(tempfile.mkdtemp(dir=options.folder))
-            layout = (n_samples, shape, options.dtype, int(parse_chunk(size)))
+            layout = (n_samples_of(options), shape, options.dtype, int(parse_chunk(size)))
             yield Case(kind, folder, *layout, budget, options.repeats)
 
 

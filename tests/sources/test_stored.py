@@ -2,6 +2,7 @@
 
 import gc
 import multiprocessing
+import os
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,6 +29,8 @@ from pyfastr.sources import (
     some_samples,
     thin,
 )
+from pyfastr.sources.ahead import ReadAhead
+from pyfastr.sources.mapped import mapped_reader
 from pyfastr.sources.stored import block_limit
 
 KINDS = [
@@ -188,6 +191,37 @@ def test_an_error_of_a_block_that_is_read_ahead_is_raised_for_that_block(X, coun
     for _ in range(2):
         with pytest.raises(OSError, match=f"samples {bad.start} to {bad.stop - 1}: a bad sector"):
             source.read(bad)
+
+
+def test_blocks_at_hand_need_no_reader_and_the_first_that_is_not_starts_reading_ahead():
+    slices = [slice(i, i + 1) for i in range(8)]
+    loaded, looked_for = [], []
+
+    def load(rows):
+        loaded.append(rows.start)
+        return np.array([rows.start])
+
+    def at_hand(rows):
+        looked_for.append(rows.start)
+        return None if rows.start == 4 else np.array([rows.start])
+
+    blocks = ReadAhead(load, slices, room=0, at_hand=at_hand)
+    assert [int(blocks.read(i)[0]) for i in range(8)] == list(range(8))
+    assert looked_for == [0, 1, 2, 3, 4]
+    assert loaded == [4, 5, 6, 7]
+    # The next pass looks again.
+    assert int(blocks.read(0)[0]) == 0
+    assert loaded == [4, 5, 6, 7]
+
+
+def test_what_is_read_from_the_systems_cache_is_what_the_file_has(X, store, tmp_path):
+    reader = mapped_reader(store(X, "memmap"), MemoryBudget(16_000_000))
+    out = np.zeros((30, *X.shape[1:]))
+    if reader.read_cached(out, slice(20, 50)):
+        assert_array_equal(out, X[20:50])
+    # Nothing is there beyond the end of a file.
+    os.truncate(tmp_path / "X.npy", 5000)
+    assert not reader.read_cached(out, slice(20, 50))
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")

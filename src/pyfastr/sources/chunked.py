@@ -122,8 +122,9 @@ def _look_at_chunks(dataset: Any, place: str) -> str:
         f"and Zarr takes them to be {dataset.fill_value}. Write them anew; if they are meant to be "
         "so, with zarr.config.set({'array.write_empty_chunks': True})."
     )
-    for row in np.flatnonzero(~parts.any(axis=1)):
-        first = _describe_chunk(dataset, (row, *[0] * (written.ndim - 1)))
+    empty = np.flatnonzero(~parts.any(axis=1))
+    if len(empty):
+        first = _describe_chunk(dataset, (empty[0], *[0] * (written.ndim - 1)))
         raise OSError(f"X lacks samples: {place} has no chunk of {first}, {advice}")
     lost = np.argwhere(~written & written.any(axis=0))
     if not len(lost):

@@ -2,7 +2,7 @@
 
 import os
 from math import ceil, prod
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,15 @@ class Reader(Protocol):
         ...
 
 
+@runtime_checkable
+class CachedReader(Reader, Protocol):
+    """One that can tell whether samples have to be waited for."""
+
+    def read_cached(self, out: Array, rows: slice) -> bool:
+        """Write these samples if the system has them in its cache, and return whether it had."""
+        ...
+
+
 class StoredSource(ArrayManners):
     """Blocks of stored samples; of X only a part of the memory budget is in memory at any time.
 
@@ -88,7 +97,8 @@ class StoredSource(ArrayManners):
         self.slices = _chunk_slices(reader, self.dtype, limit)
         self._numbers = {rows.start: number for number, rows in enumerate(self.slices)}
         self._load = _Loader(reader, self.dtype)
-        self._blocks = ReadAhead(self._load, self.slices, budget.stored)
+        at_hand = self._load.at_hand if isinstance(reader, CachedReader) else None
+        self._blocks = ReadAhead(self._load, self.slices, budget.stored, at_hand)
 
     def read(self, rows: slice) -> Array:
         """Return the C-contiguous block of these samples, which need not be one of `slices`."""
@@ -127,11 +137,23 @@ class _Loader:
         self._buffers = Buffers(_n_blocks())
 
     def __call__(self, rows: slice) -> Array:
-        shape, stored = (rows.stop - rows.start, *self._reader.shape[1:]), self._reader.dtype
-        block = self._buffers.empty(shape, stored)
+        block = self._empty(rows)
         self._reader.read_into(block, rows)
-        if stored != self.dtype:
-            raw, block = block, self._buffers.empty(shape, self.dtype)
+        return self._converted(block)
+
+    def at_hand(self, rows: slice) -> Array | None:
+        """Return a block that the system has in its cache."""
+        assert isinstance(self._reader, CachedReader)
+        block = self._empty(rows)
+        return self._converted(block) if self._reader.read_cached(block, rows) else None
+
+    def _empty(self, rows: slice) -> Array:
+        shape = (rows.stop - rows.start, *self._reader.shape[1:])
+        return self._buffers.empty(shape, self._reader.dtype)
+
+    def _converted(self, block: Array) -> Array:
+        if block.dtype != self.dtype:
+            raw, block = block, self._buffers.empty(block.shape, self.dtype)
             np.copyto(block, raw)
         block.flags.writeable = False
         return block
