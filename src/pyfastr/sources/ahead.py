@@ -64,7 +64,8 @@ class ReadAhead:
                 return block
         with self._lock:
             if block is None and future is None:
-                future = self._submit(number)
+                # Another thread may have asked for it while this one looked.
+                future = self._pending.pop(number, None) or self._submit(number)
             self._read_next(number)
         if block is None:
             assert future is not None
