@@ -141,6 +141,14 @@ def samples_in_files(tmp_path):
             for i, x in enumerate(X):
                 np.save(tmp_path / f"sample{i:04d}.npy", x)
             return sorted(map(str, tmp_path.glob("sample*.npy")))
+        if kind in ("nii files", "nii.gz files"):
+            import nibabel
+
+            ending = kind.removesuffix(" files")
+            for i, x in enumerate(X):
+                image = nibabel.Nifti1Image(x, np.eye(4), dtype=x.dtype)
+                image.to_filename(tmp_path / f"sample{i:04d}.{ending}")
+            return sorted(tmp_path.glob(f"sample*.{ending}"))
         if "zarr" in kind:
             return store_in_zarr(tmp_path / "X.zarr", X, kind, chunk)
         import h5py

@@ -55,8 +55,8 @@ def check_tensor(
     Sparse, complex, one-dimensional, empty and non-numeric input is refused with
     scikit-learn's own messages. The type and the layout of `X` are left as they are
     (sources convert block by block), and `X` is not scanned for NaN. Datasets of h5py and Zarr,
-    lists of .npy files and large memory maps are not read. Arrays of other libraries stay on their
-    device if scikit-learn dispatches and the estimator can work there.
+    lists of .npy or NIfTI files and large memory maps are not read. Arrays of other libraries stay
+    on their device if scikit-learn dispatches and the estimator can work there.
 
     Parameters
     ----------

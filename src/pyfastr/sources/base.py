@@ -11,7 +11,7 @@ from pyfastr.sources.chunked import ChunkedReader, is_dataset
 from pyfastr.sources.cluster import ClusterSource
 from pyfastr.sources.dask_array import dask_behind, dask_source
 from pyfastr.sources.device import DeviceSource
-from pyfastr.sources.files import FilesReader, is_file_list
+from pyfastr.sources.files import reader_of_files
 from pyfastr.sources.mapped import mapped_reader
 from pyfastr.sources.memory import BLOCK_BYTES, ArraySource
 from pyfastr.sources.namespaces import is_foreign, namespace_of, to_host
@@ -54,16 +54,16 @@ def is_stored(X: Any) -> bool:
     # of Dask has any attribute that it is asked for.
     if dask_behind(X) is not None or is_dataset(X):
         return True
-    return isinstance(X, Source) or is_file_list(X)
+    return isinstance(X, Source) or reader_of_files(X) is not None
 
 
 def as_source(X: Any) -> Source:
     """Wrap `X` without a copy; a source passes through.
 
-    Datasets of h5py and Zarr, lists of .npy files, and memory maps that are large beside the memory
-    budget are read from their files. Dask arrays are computed, once if they fit the budget. Arrays
-    of torch, CuPy and alike stay on their device. Small maps and all else are read as arrays of
-    NumPy.
+    Datasets of h5py and Zarr, lists of .npy or NIfTI files, and memory maps that are large beside
+    the memory budget are read from their files. Dask arrays are computed, once if they fit the
+    budget; those of a cluster stay with its workers. Arrays of torch, CuPy and alike stay on their
+    device. Small maps and all else are read as arrays of NumPy.
     """
     budget = current_budget()
     lazy = dask_behind(X)
@@ -73,8 +73,8 @@ def as_source(X: Any) -> Source:
         return StoredSource(ChunkedReader(X), budget)
     if isinstance(X, Source):
         return X
-    if is_file_list(X):
-        return StoredSource(FilesReader(X), budget)
+    if (files := reader_of_files(X)) is not None:
+        return StoredSource(files(X), budget)
     if is_foreign(X):
         return DeviceSource(X)
     X = np.asarray(X)

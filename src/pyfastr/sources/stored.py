@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from math import ceil, prod
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,8 @@ class Reader(Protocol):
         As stored.
     chunk : int
         Samples that are stored together, and so best read together.
+    advice : str
+        What a person should know of the files; mostly nothing.
     """
 
     @property
@@ -41,6 +43,9 @@ class Reader(Protocol):
 
     @property
     def chunk(self) -> int: ...
+
+    @property
+    def advice(self) -> str: ...
 
     def read_into(self, out: Array, rows: slice) -> None:
         """Write these samples, of the type in which they are stored, into a contiguous array."""
@@ -65,6 +70,8 @@ class AheadSource(ArrayManners):
         The blocks.
     room : int
         Bytes of blocks that stay in memory.
+    at_hand : callable, optional
+        As `ReadAhead` has it.
     """
 
     in_memory = False
@@ -76,11 +83,12 @@ class AheadSource(ArrayManners):
         dtype: np.dtype[Any],
         slices: tuple[slice, ...],
         room: int,
+        at_hand: Callable[[slice], Array | None] | None = None,
     ) -> None:
         self.shape, self.dtype, self.slices = shape, dtype, slices
         self._numbers = {rows.start: number for number, rows in enumerate(slices)}
         self._load = load
-        self._blocks = ReadAhead(load, slices, room)
+        self._blocks = ReadAhead(load, slices, room, at_hand)
 
     def read(self, rows: slice) -> Array:
         """Return the C-contiguous block of these samples, which need not be one of `slices`."""
@@ -105,6 +113,15 @@ class AheadSource(ArrayManners):
         if block is None:
             return self._load(slice(first, last))
         return block[first - own.start : last - own.start]
+
+
+@runtime_checkable
+class CachedReader(Reader, Protocol):
+    """One that can tell whether samples have to be waited for."""
+
+    def read_cached(self, out: Array, rows: slice) -> bool:
+        """Write these samples if the system has them in its cache, and return whether it had."""
+        ...
 
 
 class StoredSource(AheadSource):
@@ -132,10 +149,11 @@ class StoredSource(AheadSource):
         self._reader = reader
         self.stored_dtype = reader.dtype
         dtype, limit = working_dtype(reader.dtype), block_limit(budget)
-        self.advice = _advice(reader, dtype, limit)
-        shape = tuple(map(int, reader.shape))
+        self.advice = f"{reader.advice} {_advice(reader, dtype, limit)}".strip()
+        shape, load = tuple(map(int, reader.shape)), _Loader(reader, dtype)
         slices = _chunk_slices(reader, dtype, limit)
-        super().__init__(_Loader(reader, dtype), shape, dtype, slices, budget.stored)
+        at_hand = load.at_hand if isinstance(reader, CachedReader) else None
+        super().__init__(load, shape, dtype, slices, budget.stored, at_hand)
 
     def place(self, sample: int) -> str:
         """Name the file of a sample."""
@@ -150,11 +168,23 @@ class _Loader:
         self._buffers = Buffers(_n_blocks())
 
     def __call__(self, rows: slice) -> Array:
-        shape, stored = (rows.stop - rows.start, *self._reader.shape[1:]), self._reader.dtype
-        block = self._buffers.empty(shape, stored)
+        block = self._empty(rows)
         self._reader.read_into(block, rows)
-        if stored != self.dtype:
-            raw, block = block, self._buffers.empty(shape, self.dtype)
+        return self._converted(block)
+
+    def at_hand(self, rows: slice) -> Array | None:
+        """Return a block that the system has in its cache."""
+        assert isinstance(self._reader, CachedReader)
+        block = self._empty(rows)
+        return self._converted(block) if self._reader.read_cached(block, rows) else None
+
+    def _empty(self, rows: slice) -> Array:
+        shape = (rows.stop - rows.start, *self._reader.shape[1:])
+        return self._buffers.empty(shape, self._reader.dtype)
+
+    def _converted(self, block: Array) -> Array:
+        if block.dtype != self.dtype:
+            raw, block = block, self._buffers.empty(block.shape, self.dtype)
             np.copyto(block, raw)
         block.flags.writeable = False
         return block
