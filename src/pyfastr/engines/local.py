@@ -21,7 +21,7 @@ Array = NDArray[Any]
 # Blocks are joined until they have so many samples for each entry of all modes, or so many bytes as
 # views or as copies: adding Gram matrices then costs little beside making them. For threads to
 # share the work there are several.
-SAMPLES_PER_ENTRY, MOST_VIEWED, MOST_COPIED, FEWEST_BLOCKS = 4, 256 << 20, 64 << 20, 4
+SAMPLES_PER_ENTRY, MOST_VIEWED, MOST_COPIED, FEWEST_BLOCKS = 4, 256 << 20, 24 << 20, 4
 # Sums of samples take blocks of so many samples for each sum, and of so many bytes at most.
 SAMPLES_PER_SUM, WIDE_BYTES = 4, 128 << 20
 

@@ -1,7 +1,7 @@
 """How projections of a block are made: which modes are contracted first, and what that serves."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -66,6 +66,15 @@ class Rows:
         """Shape of one sample."""
         return tuple(f.shape[1] for f in self.factors)
 
+    def places(self, models: slice) -> slice:
+        """Where the rows of some models are."""
+        return slice(models.start * self.n_terms, models.stop * self.n_terms)
+
+    def take(self, models: slice) -> "Rows":
+        """Return the rows of some models."""
+        rows = self.places(models)
+        return Rows([f[rows] for f in self.factors], self.n_terms, self.scale)
+
     def product(self, group: Sequence[int]) -> Array:
         """Khatri-Rao product of a group; it carries the scale, so that no product overflows."""
         product = khatri_rao([self.factors[m] for m in group])
@@ -100,6 +109,10 @@ class Plan:
     def __getstate__(self) -> dict[str, Any]:
         """Leave the products out: they are made of the components wherever these arrive."""
         return {name: value for name, value in vars(self).items() if name != "vectors"}
+
+    def take(self, models: slice) -> "Plan":
+        """Return the same for some of the models."""
+        return replace(self, rows=self.rows.take(models))
 
     def project(self, values: Array) -> dict[int, Array]:
         """Return the projections ``(K * R, n, p_m)`` of a block by mode.
