@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod
+from itertools import pairwise
+from math import ceil, prod
 from typing import Any
 
 import numpy as np
@@ -127,9 +128,9 @@ class Plan:
         modes = [m for route in self.routes for m in route.modes]
         sizes = {m: self.rows.shape[m] for m in modes}
         outs = _rooms(len(self.rows), len(values), sizes, values.dtype)
-        step = max(1, CONTRACTED_BYTES // max(1, values[:1].nbytes))
-        for i in range(0, len(values), step):
-            self._write(values[i : i + step], {m: out[:, i : i + step] for m, out in outs.items()})
+        n_parts = min(ceil(values.nbytes / CONTRACTED_BYTES), len(values))
+        for i, j in pairwise(np.linspace(0, len(values), n_parts + 1).astype(int)):
+            self._write(values[i:j], {m: out[:, i:j] for m, out in outs.items()})
         return outs
 
     def _write(self, values: Array, outs: dict[int, Array]) -> None:

@@ -44,11 +44,12 @@ class History:
         moved = ~np.isnan(loss).all(axis=1)
         return History(list(loss[moved]), list(change[moved]))
 
-    def last_loss(self) -> Array:
-        """Return the loss of each model's last sweep."""
-        loss = np.asarray(self.loss)
-        last = len(loss) - 1 - np.argmax(~np.isnan(loss[::-1]), axis=0)
-        return loss[last, np.arange(loss.shape[1])]
+    def end(self, loss: Array) -> None:
+        """Take in the loss ``(K,)`` after each model's last sweep."""
+        moved = ~np.isnan(np.asarray(self.change))
+        last = len(moved) - 1 - np.argmax(moved[::-1], axis=0)
+        for model, sweep in enumerate(last):
+            self.loss[sweep][model] = loss[model]
 
 
 @dataclass(frozen=True)
@@ -277,12 +278,13 @@ def run_sweeps(
     """Sweep until every model changes by at most `tol`, or `max_iter` sweeps have run.
 
     Returns the models, the history, and which models converged. A model that stands still leaves
-    the batch, so that the others' sweeps get cheaper.
+    the batch, so that the others' sweeps get cheaper. The loss of a model's last sweep is not known
+    yet: `History.end` takes it.
     """
     one_sweep = cyclic_sweep if order == "cyclic" else simultaneous_sweep
     K = len(models)
     history, converged = History(), np.zeros(K, bool)
-    moving, last = np.arange(K), np.zeros(K, int)
+    moving = np.arange(K)
     for sweep in range(max_iter):
         old = models if len(moving) == K else models.take(moving)
         now = penalty if len(moving) == K else penalty.take(moving)
@@ -293,13 +295,11 @@ def run_sweeps(
         change = relative_change(new, old)
         history.loss.append(np.full(K, np.nan))
         history.change.append(np.full(K, np.nan))
-        history.change[-1][moving], last[moving] = change, sweep
+        history.change[-1][moving] = change
         models = new if len(moving) == K else put(models, moving, new)
         converged[moving[change <= tol]] = True
         moving = moving[change > tol]
         tell("sweeps", sweep + 1, max_iter)
         if not len(moving):
             break
-    for k, loss in enumerate(problem.losses(models)):
-        history.loss[last[k]][k] = loss
     return models, history, converged
