@@ -148,7 +148,8 @@ def run_choices(results: Results, options: argparse.Namespace) -> None:
     """Do every choice that is not known yet."""
     worker = Worker(options.threads, CHOICES)
     for row in chosen_rows((*SPARSE, *EVIDENCE, *NOISY), options.rows):
-        for seed in range(options.seeds or row.n_seeds):
+        first = options.first_seed
+        for seed in range(first, first + (options.seeds or row.n_seeds)):
             for method in row.methods:
                 if results.get(row, seed, method) is not None:
                     continue

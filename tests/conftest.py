@@ -141,6 +141,14 @@ def samples_in_files(tmp_path):
             for i, x in enumerate(X):
                 np.save(tmp_path / f"sample{i:04d}.npy", x)
             return sorted(map(str, tmp_path.glob("sample*.npy")))
+        if kind in ("nii files", "nii.gz files"):
+            import nibabel
+
+            ending = kind.removesuffix(" files")
+            for i, x in enumerate(X):
+                image = nibabel.Nifti1Image(x, np.eye(4), dtype=x.dtype)
+                image.to_filename(tmp_path / f"sample{i:04d}.{ending}")
+            return sorted(tmp_path.glob(f"sample*.{ending}"))
         if "zarr" in kind:
             return store_in_zarr(tmp_path / "X.zarr", X, kind, chunk)
         import h5py
@@ -188,3 +196,30 @@ class CountingDataset:
 @pytest.fixture(name="counting")
 def counting_dataset():
     return CountingDataset
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library of arrays, and one of its devices."""
+
+    module: Any
+    device: Any = None
+
+    def array(self, values, **options):
+        """An array on the device, of the type that the values have in NumPy."""
+        return self.module.asarray(np.asarray(values), device=self.device, **options)
+
+    def has(self, x):
+        """Whether an array is of this library and on this device."""
+        other = self.array(0.0)
+        return type(x) is type(other) and x.device == other.device
+
+
+@pytest.fixture(params=["array_api_strict", "array_api_strict on device1", "torch"])
+def library(request):
+    """Libraries that follow the array API standard, one of them with a device beside the host."""
+    name, _, device = request.param.partition(" on ")
+    reason = f"{name} is not installed: pip install {name}"
+    module = pytest.importorskip(name, reason=reason)
+    pytest.importorskip("array_api_compat", reason="needs pip install 'pyfastr[arrays]'")
+    return Library(module, module.Device(device) if device else None)

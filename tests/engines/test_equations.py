@@ -183,6 +183,22 @@ def test_the_mean_of_x_costs_no_more_digits_than_x_has(
     check_joint(case, naive, engine, tol)
 
 
+@pytest.mark.parametrize("weights", ["no weights", "folds"])
+def test_a_large_mean_of_x_takes_two_passes_more_and_only_once(weights):
+    case = Case((4, 3, 5), weights)
+    plain = case.engine
+    case.X = case.X + 1e6
+    shifted = case.engine
+    for n_more in (2, 0):
+        for mode in range(3):
+            before = plain.passes, shifted.passes
+            for engine in (plain, shifted):
+                engine.mode_equations(case.models, mode)
+            # One in vain and one for the means, at first.
+            more = shifted.passes - before[1] - (plain.passes - before[0])
+            assert more == (n_more if mode == 0 else 0)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_models_in_float32_have_equations_in_float32(naive, dtype):
     case = Case((4, 3, 5), "weighted folds", n_covariates=2)

@@ -128,12 +128,14 @@ def test_stacked_equations_have_their_own_solutions(n_models):
     np.testing.assert_allclose(found, expected, rtol=1e-8)
 
 
-def test_memory_is_used_again_by_its_thread_alone():
-    first = scratch((3, 4), np.float64)
+def test_memory_is_used_again_by_its_thread_for_the_same_use_alone():
+    first = scratch((3, 4), np.float64, "one")
     first[:] = 1
     with ThreadPoolExecutor(1) as other:
-        assert not np.shares_memory(first, other.submit(scratch, (3, 4), np.float64).result())
-    again = scratch((2, 5), np.float32)
+        theirs = other.submit(scratch, (3, 4), np.float64, "one").result()
+    assert not np.shares_memory(first, theirs)
+    assert not np.shares_memory(first, scratch((3, 4), np.float64, "other"))
+    again = scratch((2, 5), np.float32, "one")
     assert np.shares_memory(first, again)
     assert again.shape == (2, 5)
     assert again.dtype == np.float32

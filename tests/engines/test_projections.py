@@ -78,7 +78,10 @@ def test_projections_onto_all_modes_are_those_onto_each(naive, shape, batch, blo
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("batch", BATCHES)
 @pytest.mark.parametrize("order", ["cyclic", "any"])
-def test_projections_follow_components_that_change_between_them(naive, shape, batch, order):
+@pytest.mark.parametrize("in_place", [False, True])
+def test_projections_follow_components_that_change_between_them(
+    naive, shape, batch, order, in_place
+):
     X, components = draw(shape, *batch)
     rng = np.random.default_rng(1)
     engine = LocalEngine(ArraySource(X, block_bytes=1500))
@@ -88,7 +91,24 @@ def test_projections_follow_components_that_change_between_them(naive, shape, ba
         expected = naive.project(X, components, mode)
         found = engine.projections(components, mode)
         assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
-        components[mode] = rng.normal(size=components[mode].shape)
+        new = rng.normal(size=components[mode].shape)
+        if in_place:
+            components[mode][:] = new
+        else:
+            components[mode] = new
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("batches", [[(1, 1), (1, 1)], [(1, 2), (2, 1)], [(20, 1), (7, 2)]])
+def test_models_are_not_served_what_was_kept_of_others(naive, shape, batches):
+    X, one = draw(shape, *batches[0])
+    _, other = draw(shape, *batches[1], seed=1)
+    engine = LocalEngine(ArraySource(X, block_bytes=1500))
+    for mode in [*range(len(shape))] * 2:
+        for components in (one, other, one):
+            expected = naive.project(X, components, mode)
+            found = engine.projections(components, mode)
+            assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -102,6 +122,16 @@ def test_no_room_to_keep_anything_changes_no_projection(naive, shape, batch):
         found = engine.projections(components, mode)
         assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
         components[mode] = components[mode][..., ::-1]
+
+
+def test_a_batch_is_cut_into_parts_of_about_one_size():
+    engine = LocalEngine(ArraySource(np.ones((3, 2, 2))))
+    engine.budget = MemoryBudget(360)
+    assert engine.budget.batch == 90
+    assert engine.batches(10, 10.0) == [slice(0, 5), slice(5, 10)]
+    assert engine.batches(9, 10.0) == [slice(0, 9)]
+    # A model that needs more than there is goes alone.
+    assert engine.batches(2, 1000.0) == [slice(0, 1), slice(1, 2)]
 
 
 # More models and samples than one product takes, and samples larger than a core's cache.

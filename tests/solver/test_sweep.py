@@ -236,10 +236,12 @@ def test_sweeps_end_one_model_at_a_time_when_its_change_is_small(order):
     problem = problem_of(X, y)
     options = {"penalty": Penalty(1.0), "order": order, "tol": 1e-3, "max_iter": 500}
     found, history, converged = run_sweeps(problem, starts, **options)
+    history.end(problem.losses(found))
     assert converged.all()
     change, loss = np.array(history.change), np.array(history.loss)
     for k in range(6):
-        alone, history, _ = run_sweeps(problem_of(X, y), one_of(starts, k), **options)
+        alone, history, _ = run_sweeps(problem, one_of(starts, k), **options)
+        history.end(problem.losses(alone))
         n = len(history.loss)
         assert_same(one_of(found, k), alone)
         assert_allclose(change[:n, k], np.concatenate(history.change), rtol=1e-6, atol=1e-7)
@@ -252,7 +254,9 @@ def test_sweeps_end_one_model_at_a_time_when_its_change_is_small(order):
 
 def test_the_loss_of_cyclic_sweeps_without_ridge_never_rises():
     X, y, starts = draw((8, 3, 5), 60, 2, n_models=5)
-    _, history, _ = run_sweeps(problem_of(X, y), starts, Penalty(0.0), tol=0.0, max_iter=30)
+    problem = problem_of(X, y)
+    found, history, _ = run_sweeps(problem, starts, Penalty(0.0), tol=0.0, max_iter=30)
+    history.end(problem.losses(found))
     loss = np.array(history.loss)
     assert (np.diff(loss, axis=0) <= 1e-12).all()
 

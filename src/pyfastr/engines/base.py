@@ -33,15 +33,6 @@ Array = NDArray[Any]
 # What is made of a block, and of arrays with a column for each of its samples.
 Kernel = Callable[..., Any]
 
-# Memory above X that a batch of models may take, and how many times that if it serves several
-# tasks; larger batches are worked on in parts.
-MIN_BATCH_BYTES = 120 << 20
-BATCH_SHARE = 0.06
-MANY_TASKS = 2
-# Intermediates kept between updates: beyond this, more of X is read instead.
-MIN_KEPT_BYTES = 160 << 20
-KEPT_SHARE = 0.13
-
 
 class Coefficients(Protocol):
     """K models: components of R terms, scales ``(K, R)``, and the task of each."""
@@ -146,6 +137,10 @@ class Engine(ABC):
     def subset(self, which: Array, samples: Samples) -> "Engine":
         """Return an engine of some samples, by ascending number, and what belongs to them."""
 
+    def nearby(self) -> "Engine":
+        """Return the same in this process, if X is small and elsewhere: searches ask much of it."""
+        return self
+
     @abstractmethod
     def rounded(self) -> "Engine":
         """Return the same with X in float32."""
@@ -180,11 +175,20 @@ class Engine(ABC):
         """Return how well models fit the response."""
         last = len(self.shape) - 1
         plan, kept = self._serve(self._rows(models.components), last)
-        features = self._shifted(Features(plan, (last,), models.scales.dtype), models.task)
+        features = Features(plan, (last,), models.scales.dtype)
         stated = Stated(models.task, None, _vectors(models, last))
-        kernel = partial(kernels.losses, features=features, stated=stated)
-        (left,) = self._total(kernel, kept=kept)
+        left = self._left(features, stated, kept)
+        is_doubtful = Fits.are_doubtful(left)
+        if is_doubtful.any() and self._shift(models.task[is_doubtful]):
+            left = self._left(features, stated, kept)
         return Fits.of(left, self.samples, models.task)
+
+    def _left(self, features: Features, stated: Stated, kept: Any) -> Array:
+        """Sum residuals over all blocks."""
+        shifted = self._shifted(features, stated.task)
+        kernel = partial(kernels.losses, features=shifted, stated=stated)
+        (left,) = self._total(kernel, kept=kept)
+        return left
 
     def fitted(self, models: Coefficients) -> Array:
         """Return fitted values ``(K, n_samples)``, intercept and covariates left out."""
@@ -246,22 +250,20 @@ class Engine(ABC):
 
     def batches(self, n_models: int, bytes_per_model: float) -> list[slice]:
         """Cut a batch of models into parts of about one size, each within the memory limit."""
-        limit = max(MIN_BATCH_BYTES, BATCH_SHARE * self.n_bytes)
-        limit *= MANY_TASKS if len(self.samples.response) > 1 else 1
-        limit = min(limit, self.budget.batch)
+        several = len(self.samples.response) > 1
+        limit = self.budget.batch_beside(self.n_bytes, several_tasks=several)
         n_parts = ceil(n_models / max(1, limit // bytes_per_model))
         edges = np.linspace(0, n_models, n_parts + 1).astype(int).tolist()
         return [slice(i, j) for i, j in pairwise(edges)]
 
     def memory(self) -> dict[str, Any]:
         """Return what earlier verbs left behind that decides how later ones are rounded."""
-        kept = None if self._kept is None else [self._kept.mode, self._kept.rows]
+        kept = self._kept and [self._kept.mode, self._kept.rows]
         return {"kept": kept, "centre": self._centre.memory()}
 
     def recall(self, memory: dict[str, Any]) -> None:
         """Go on as if these verbs had been asked of this engine; X is read when that is needed."""
-        kept = memory["kept"]
-        self._kept = None if kept is None else Kept(kept[0], kept[1], None)
+        self._kept = memory["kept"] and Kept(*memory["kept"])
         self._centre.recall(memory["centre"])
 
     def _rows(self, components: Sequence[Array]) -> Rows:
@@ -275,17 +277,16 @@ class Engine(ABC):
             if plan is None or not self._has_room_for(plan):
                 return plan_to(rows, mode), None
             farthest = plan.routes[0].group[0]
-            self._kept = Kept(farthest, rows.factors[farthest].copy(), None)
+            self._kept = Kept(farthest, rows.factors[farthest].copy())
         if self._kept.blocks is None:
-            plan = plan_of_kept(rows, self._kept.mode)
-            blocks = self._keep(partial(kernels.contracted, plan=plan))
-            self._kept = replace(self._kept, blocks=blocks)
+            contract = partial(kernels.contracted, plan=plan_of_kept(rows, self._kept.mode))
+            self._kept = replace(self._kept, blocks=self._keep(contract))
         return plan_from_kept(rows, self._kept.mode, mode), self._kept.blocks
 
     def _has_room_for(self, plan: Plan) -> bool:
         """Whether blocks contracted with a mode may stay in memory."""
         size = self.n_bytes * len(plan.rows) // self.shape[plan.routes[0].group[0]]
-        return size <= min(max(MIN_KEPT_BYTES, KEPT_SHARE * self.n_bytes), self.budget.kept)
+        return size <= self.budget.kept_beside(self.n_bytes)
 
     def _equations(self, features: Features, stated: Stated, kept: Any) -> Equations:
         """Take the nuisance out of products; where little is left of them, out of features first.

@@ -1,5 +1,7 @@
 """Products of one block of samples with components: BLAS calls on reshaped views.
 
+Block and vectors may be arrays of any library, if both are of the same and on one device.
+
 ``L`` counts rows of components (models times terms). A block has shape ``(n, p1, ..., pM)``;
 contracting it with a group of neighbouring modes costs ``2 L`` flops and one read of every entry,
 so one row runs at the speed of memory and many rows at that of arithmetic.
@@ -13,7 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.sources.namespaces import namespace_of, take
+
 Array = NDArray[Any]
+# Of NumPy or of another library: they have no type in common.
+AnyArray = Any
 
 # BLAS takes rows of up to this length slowly; so many of them are better multiplied as one.
 NARROW, FOLD = 8, 4
@@ -56,16 +62,22 @@ def routes_to_all(n_modes: int) -> list[Route]:
     return [Route(range(1, n_modes), (0,)), Route(range(1), tuple(range(1, n_modes)))]
 
 
-def khatri_rao(factors: Sequence[Array]) -> Array:
+def _reshape(x: AnyArray, shape: tuple[int, ...]) -> AnyArray:
+    """Reshape an array: by its method if it is of NumPy, which is called sooner."""
+    return x.reshape(shape) if isinstance(x, np.ndarray) else namespace_of(x).reshape(x, shape)
+
+
+def khatri_rao(factors: Sequence[AnyArray]) -> AnyArray:
     """Row-wise outer products of arrays ``(L, p)``, flattened to ``(L, prod p)``."""
     product = factors[0]
     for factor in factors[1:]:
-        product = (product[:, :, None] * factor[:, None, :]).reshape(len(product), -1)
+        pairs = product[:, :, None] * factor[:, None, :]
+        product = _reshape(pairs, (pairs.shape[0], -1))
     return product
 
 
 def contract_others(block: Array, vectors: Array, mode: int, out: Array) -> None:
-    """Contract all modes but one with their Khatri-Rao product, into ``(L, n, p)``."""
+    """Contract all modes but one with their Khatri-Rao product, into ``(L, n, p)`` of NumPy."""
     n, p = len(block), block.shape[mode + 1]
     if len(vectors) == 1:
         group = [m for m in range(block.ndim - 1) if m != mode]
@@ -81,47 +93,70 @@ def contract_others(block: Array, vectors: Array, mode: int, out: Array) -> None
         np.matmul(vectors, block.reshape(n, -1, p), out=out.transpose(1, 0, 2))
 
 
-def contract_group(block: Array, vectors: Array, group: Sequence[int]) -> Array:
+def contracted_others(block: AnyArray, vectors: AnyArray, mode: int) -> AnyArray:
+    """Return what `contract_others` writes, for arrays of any library."""
+    shape = (vectors.shape[0], block.shape[0], block.shape[mode + 1])
+    if isinstance(block, np.ndarray):
+        out = np.empty(shape, block.dtype)
+        contract_others(block, vectors, mode, out)
+        return out
+    xp, (rows, n, p) = namespace_of(block), shape
+    if mode == 0 or rows >= MANY_ROWS:
+        samples = _reshape(xp.moveaxis(block, mode + 1, 1), (n * p, -1))
+        return _reshape(xp.matmul(vectors, samples.T), shape)
+    return xp.permute_dims(xp.matmul(vectors, _reshape(block, (n, -1, p))), (1, 0, 2))
+
+
+def contract_group(block: AnyArray, vectors: AnyArray, group: Sequence[int]) -> AnyArray:
     """Contract neighbouring modes with their Khatri-Rao product: ``(L, n, the other modes)``."""
-    n, shape = len(block), block.shape[1:]
+    n, *shape = block.shape
     before, after = shape[: group[0]], shape[group[-1] + 1 :]
-    others = before + after
-    left, right = prod(before), prod(after)
-    width = vectors.shape[1]
+    rows, width = vectors.shape
+    xp, left, right = namespace_of(block), n * prod(before), prod(after)
     if right > 1:
         # A matrix product for every sample (and entry of the modes to the left).
-        product = np.matmul(vectors, block.reshape(n * left, width, right)).transpose(1, 0, 2)
-    elif len(vectors) == 1:
-        product = _contract_last(block.reshape(n * left, width), vectors[0])
+        product = _swapped(xp.matmul(vectors, _reshape(block, (left, width, right))))
     else:
-        product = np.dot(vectors, block.reshape(n * left, width).T)
-    return np.ascontiguousarray(product).reshape(len(vectors), n, *others)
+        product = _contract_last(_reshape(block, (left, width)), vectors)
+    return _reshape(product, (rows, n, *before, *after))
 
 
-def _contract_last(matrix: Array, vector: Array) -> Array:
-    """``matrix @ vector``, a few rows at a time as one where they are short (1.3 to 1.7 x).
+def _swapped(product: AnyArray) -> AnyArray:
+    """Put rows before samples; arrays of NumPy are C-contiguous afterwards."""
+    if isinstance(product, np.ndarray):
+        return np.ascontiguousarray(product.transpose(1, 0, 2))
+    return namespace_of(product).permute_dims(product, (1, 0, 2))
+
+
+def _contract_last(matrix: AnyArray, vectors: AnyArray) -> AnyArray:
+    """``vectors @ matrix.T``, a few samples at a time as one where they are short (1.3 to 1.7 x).
 
     By `numpy.dot`: `numpy.matmul` keeps the interpreter locked while a product has up to 500
     entries, however long its sums are, and no other thread would work on its block meanwhile.
     """
-    fold = FOLD if len(vector) <= NARROW and len(matrix) % FOLD == 0 else 1
-    if fold == 1:
-        return np.dot(matrix, vector)
-    folded = np.kron(np.eye(fold, dtype=vector.dtype), vector[:, None])
-    return np.dot(matrix.reshape(-1, fold * len(vector)), folded)
+    if not isinstance(matrix, np.ndarray):
+        return namespace_of(matrix).matmul(vectors, matrix.T)
+    if len(vectors) > 1:
+        return np.dot(vectors, matrix.T)
+    width = matrix.shape[1]
+    if width > NARROW or len(matrix) % FOLD:
+        return np.dot(matrix, vectors[0])
+    folded = np.kron(np.eye(FOLD, dtype=vectors.dtype), vectors[0][:, None])
+    return np.dot(matrix.reshape(-1, FOLD * width), folded)
 
 
-def project_own(tensors: Array, factors: Sequence[Array], mode: int) -> Array:
+def project_own(tensors: AnyArray, factors: Sequence[AnyArray], mode: int) -> AnyArray:
     """Contract every mode of ``(L, n, q1, ..., qJ)`` but one, each row with its own tensor."""
+    xp = namespace_of(tensors)
     rows, n, *shape = tensors.shape
     left, right = prod(shape[:mode]), prod(shape[mode + 1 :])
     if mode + 1 < len(shape):
         after = khatri_rao(factors[mode + 1 :])[:, :, None]
-        tensors = np.matmul(tensors.reshape(rows, n * left * shape[mode], right), after)
+        tensors = xp.matmul(_reshape(tensors, (rows, n * left * shape[mode], right)), after)
     if mode > 0:
         before = khatri_rao(factors[:mode])[:, None, None, :]
-        tensors = np.matmul(before, tensors.reshape(rows, n, left, shape[mode]))
-    return tensors.reshape(rows, n, shape[mode])
+        tensors = xp.matmul(before, _reshape(tensors, (rows, n, left, shape[mode])))
+    return _reshape(tensors, (rows, n, shape[mode]))
 
 
 def outside(group: Sequence[int], items: Sequence[Any]) -> list[Any]:
@@ -129,9 +164,9 @@ def outside(group: Sequence[int], items: Sequence[Any]) -> list[Any]:
     return [item for mode, item in enumerate(items) if mode not in group]
 
 
-def gather(block: Array, support: Sequence[Array], mode: int) -> Array:
+def gather(block: AnyArray, support: Sequence[Array], mode: int) -> AnyArray:
     """Drop the slices of a block that zeros in the contracted components make needless."""
     for m, used in enumerate(support):
         if m != mode and len(used) < block.shape[m + 1]:
-            block = np.take(block, used, axis=m + 1)
-    return np.ascontiguousarray(block)
+            block = take(block, used, axis=m + 1)
+    return np.ascontiguousarray(block) if isinstance(block, np.ndarray) else block

@@ -46,6 +46,12 @@ class Fits:
         size = total * explained
         return cls(rss, 1 - aligned / np.where(size > 0, size, 1))
 
+    @staticmethod
+    def are_doubtful(left: Array) -> Array:
+        """Tell where intercept and covariates explain nearly all of the sums of residuals."""
+        explained = np.sum(left[:, 2:] ** 2, axis=1)
+        return left[:, 0] - explained < np.finfo(float).eps ** CANCELLATION * left[:, 0]
+
     def take(self, which: Array | slice) -> "Fits":
         """Return those of some models."""
         return Fits(self.rss[which], self.misfit[which])

@@ -5,7 +5,7 @@ covariates. Every kernel costs the products of its projections, and ``n q^2`` fl
 matrices, made while the projections are in cache.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
@@ -19,6 +19,8 @@ from pyfastr.engines.samples import Samples
 
 Array = NDArray[Any]
 
+# Of features of a block that a thread makes at one time.
+FEATURES_BYTES = 16 << 20
 # Of parts of a batch that numpy works on at one time, and how many there should be for all threads.
 WORK_BYTES, ENOUGH_PARTS = 8 << 20, 16
 
@@ -59,6 +61,30 @@ class Features:
     modes: tuple[int, ...]
     dtype: Any
     shift: Array | None = None
+
+    @property
+    def width(self) -> int:
+        """Number of features q."""
+        rows = self.plan.rows
+        return rows.n_terms * sum(rows.shape[m] for m in self.modes)
+
+    def parts(self, n_samples: int) -> list[slice]:
+        """Cut the models into parts whose features of so many samples are made at one time."""
+        n_models = len(self.plan.rows) // self.plan.rows.n_terms
+        size = n_samples * self.width * self.dtype.itemsize
+        step = max(1, FEATURES_BYTES // max(1, size))
+        return [slice(i, min(i + step, n_models)) for i in range(0, n_models, step)]
+
+    def take(self, part: slice) -> "Features":
+        """Return the features of some models."""
+        shift = None if self.shift is None else self.shift[part]
+        return Features(self.plan.take(part), self.modes, self.dtype, shift)
+
+    def beside(self, block: Block, part: slice) -> Block:
+        """Return a block as it is for some models: kept products are of each model."""
+        if not self.plan.kept:
+            return block
+        return replace(block, values=block.values[self.plan.rows.places(part)])
 
     def of(self, values: Array) -> Array:
         """Return the features of one block; they may stand in the thread's scratch memory."""
@@ -131,19 +157,26 @@ def products(block: Block, features: Features, stated: Stated) -> Products:
     left : ndarray of shape (K, 2 + c) or (K, 0)
         Of residuals in the weights of the task: with themselves, the response and the nuisance.
     """
-    every = features.of(block.values)
-    K, _, q = every.shape
-    c = block.samples.nuisance.shape[2]
+    K, q, c = len(stated.task), features.width, block.samples.nuisance.shape[2]
     gram = np.empty((K, q, q), features.dtype)
     cross, own = np.empty((K, q, c + 1), features.dtype), np.empty((K, c + 1, c + 1))
     left = np.empty((K, 0 if stated.vectors is None else 2 + c))
+    for some in features.parts(len(block.samples)):
+        found = gram[some], cross[some], own[some], left[some]
+        _write_products(features.beside(block, some), features.take(some), stated.take(some), found)
+    return gram, cross, own, left
+
+
+def _write_products(block: Block, features: Features, stated: Stated, found: Products) -> None:
+    """Write the products of models whose features are made at one time."""
+    every = features.of(block.values)
+    gram, cross, own, left = found
 
     def work(part: slice) -> None:
         some, now = features.part(every, part), stated.take(part)
         cross[part], own[part], left[part] = _products(block, some, now, gram[part])
 
     map_threads(work, work_parts(every))
-    return gram, cross, own, left
 
 
 def _products(
@@ -228,13 +261,21 @@ def losses(block: Block, features: Features, stated: Stated) -> tuple[Array]:
 
 def fitted(block: Block, features: Features, vectors: Array) -> Array:
     """Return features times vectors ``(K, q)``: ``(K, n)``."""
-    every = features.of(block.values)
+    found = []
+    for some in features.parts(len(block.samples)):
+        now, values = features.take(some), features.beside(block, some).values
+        found += _times(now.of(values), now, vectors[some])
+    return np.concatenate(found)
+
+
+def _times(every: Array, features: Features, vectors: Array) -> list[Array]:
+    """Return features that are made times vectors, part by part."""
     columns = vectors[:, :, None].astype(features.dtype, copy=False)
 
     def multiply(part: slice) -> Array:
         return (features.part(every, part) @ columns[part])[..., 0]
 
-    return np.concatenate(map_threads(multiply, work_parts(every)))
+    return map_threads(multiply, work_parts(every))
 
 
 def features_of(block: Block, features: Features) -> Array:

@@ -21,7 +21,7 @@ Array = NDArray[Any]
 # Blocks are joined until they have so many samples for each entry of all modes, or so many bytes as
 # views or as copies: adding Gram matrices then costs little beside making them. For threads to
 # share the work there are several.
-SAMPLES_PER_ENTRY, MOST_VIEWED, MOST_COPIED, FEWEST_BLOCKS = 4, 256 << 20, 64 << 20, 4
+SAMPLES_PER_ENTRY, MOST_VIEWED, MOST_COPIED, FEWEST_BLOCKS = 4, 256 << 20, 24 << 20, 4
 # Sums of samples take blocks of so many samples for each sum, and of so many bytes at most.
 SAMPLES_PER_SUM, WIDE_BYTES = 4, 128 << 20
 
@@ -68,8 +68,8 @@ class LocalEngine(Engine):
         work = self._work(kernel, kept, along)
         if wide:
             # One after another: these results are larger than the blocks.
-            return reduce(_add, map(work, self._wide_slices(wide)))
-        return reduce(_add, in_order(work, self._slices))
+            return reduce(add, map(work, self._wide_slices(wide)))
+        return reduce(add, in_order(work, self._slices))
 
     def _keep(self, kernel: Kernel, *, kept: Any = None) -> dict[int, Array]:
         self.passes += kept is None
@@ -154,7 +154,7 @@ class LocalEngine(Engine):
         return groups
 
 
-def _add(total: tuple[Array, ...], part: tuple[Array, ...]) -> tuple[Array, ...]:
+def add(total: tuple[Array, ...], part: tuple[Array, ...]) -> tuple[Array, ...]:
     """Add the results of a block to those of the blocks before it."""
     for into, own in zip(total, part, strict=True):
         np.add(into, own, out=into)

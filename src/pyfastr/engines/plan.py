@@ -1,8 +1,10 @@
 """How projections of a block are made: which modes are contracted first, and what that serves."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import prod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from math import ceil, prod
 from typing import Any
 
 import numpy as np
@@ -65,6 +67,15 @@ class Rows:
         """Shape of one sample."""
         return tuple(f.shape[1] for f in self.factors)
 
+    def places(self, models: slice) -> slice:
+        """Where the rows of some models are."""
+        return slice(models.start * self.n_terms, models.stop * self.n_terms)
+
+    def take(self, models: slice) -> "Rows":
+        """Return the rows of some models."""
+        rows = self.places(models)
+        return Rows([f[rows] for f in self.factors], self.n_terms, self.scale)
+
     def product(self, group: Sequence[int]) -> Array:
         """Khatri-Rao product of a group; it carries the scale, so that no product overflows."""
         product = khatri_rao([self.factors[m] for m in group])
@@ -80,8 +91,6 @@ class Plan:
     rows : Rows
     routes : tuple of Route
         What is contracted with the block, and which modes that serves.
-    vectors : tuple of ndarray
-        Khatri-Rao products of the routes' groups.
     support : list of ndarray, optional
         Entries of each mode that are not all zero, if only these are to be read.
     kept : bool
@@ -90,9 +99,21 @@ class Plan:
 
     rows: Rows
     routes: tuple[Route, ...]
-    vectors: tuple[Array, ...]
     support: list[Array] | None = None
     kept: bool = False
+
+    @cached_property
+    def vectors(self) -> tuple[Array, ...]:
+        """Khatri-Rao products of the routes' groups."""
+        return tuple(self.rows.product(route.group) for route in self.routes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the products out: they are made of the components wherever these arrive."""
+        return {name: value for name, value in vars(self).items() if name != "vectors"}
+
+    def take(self, models: slice) -> "Plan":
+        """Return the same for some of the models."""
+        return replace(self, rows=self.rows.take(models))
 
     def project(self, values: Array) -> dict[int, Array]:
         """Return the projections ``(K * R, n, p_m)`` of a block by mode.
@@ -107,9 +128,9 @@ class Plan:
         modes = [m for route in self.routes for m in route.modes]
         sizes = {m: self.rows.shape[m] for m in modes}
         outs = _rooms(len(self.rows), len(values), sizes, values.dtype)
-        step = max(1, CONTRACTED_BYTES // max(1, values[:1].nbytes))
-        for i in range(0, len(values), step):
-            self._write(values[i : i + step], {m: out[:, i : i + step] for m, out in outs.items()})
+        n_parts = min(ceil(values.nbytes / CONTRACTED_BYTES), len(values))
+        for i, j in pairwise(np.linspace(0, len(values), n_parts + 1).astype(int)):
+            self._write(values[i:j], {m: out[:, i:j] for m, out in outs.items()})
         return outs
 
     def _write(self, values: Array, outs: dict[int, Array]) -> None:
@@ -141,7 +162,7 @@ class Kept:
 
     mode: int
     rows: Array
-    blocks: Any
+    blocks: Any = None
 
     def serves(self, rows: Rows, mode: int) -> bool:
         """Whether that mode's rows are still those that were contracted."""
@@ -151,21 +172,20 @@ class Kept:
 def plan_to(rows: Rows, mode: int) -> Plan:
     """Plan projections onto one mode in one pass over X, as little of it as zeros allow."""
     if len(rows.shape) == 1:
-        return Plan(rows, (), ())
+        return Plan(rows, ())
     support = _worth_gathering(rows, mode)
     if support is not None:
         factors = [f[:, used] for f, used in zip(rows.factors, support, strict=True)]
         rows = Rows(factors, rows.n_terms, rows.scale)
     route = route_to(rows.shape, mode, len(rows))
-    return Plan(rows, (route,), (rows.product(route.group),), support)
+    return Plan(rows, (route,), support)
 
 
 def plan_to_all(rows: Rows) -> Plan:
     """Plan projections onto all modes in one pass over X."""
     if len(rows.shape) == 1:
         return plan_to(rows, 0)
-    routes = tuple(routes_to_all(len(rows.shape)))
-    return Plan(rows, routes, tuple(rows.product(route.group) for route in routes))
+    return Plan(rows, tuple(routes_to_all(len(rows.shape))))
 
 
 def plan_to_keep(rows: Rows, mode: int) -> Plan | None:
@@ -189,12 +209,12 @@ def plan_of_kept(rows: Rows, kept_mode: int) -> Plan:
     """Plan to contract blocks with one mode, for projections onto all others."""
     group = range(kept_mode, kept_mode + 1)
     modes = tuple(m for m in range(len(rows.shape)) if m != kept_mode)
-    return Plan(rows, (Route(group, modes),), (rows.product(group),))
+    return Plan(rows, (Route(group, modes),))
 
 
 def plan_from_kept(rows: Rows, kept_mode: int, mode: int) -> Plan:
     """Plan projections from blocks that are contracted with one mode."""
-    return Plan(rows, (Route(range(kept_mode, kept_mode + 1), (mode,)),), (), kept=True)
+    return Plan(rows, (Route(range(kept_mode, kept_mode + 1), (mode,)),), kept=True)
 
 
 def _worth_gathering(rows: Rows, mode: int) -> list[Array] | None:

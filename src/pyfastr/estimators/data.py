@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.estimators.labels import record_covariates
+from pyfastr.estimators.namespaces import on_host
 from pyfastr.estimators.sklearn_private import check_sample_weight
 from pyfastr.estimators.validation import Samples, check_covariates
 from pyfastr.solver.losses import SQUARED, Loss
 from pyfastr.solver.models import Models
 from pyfastr.solver.problem import Problem, make_problem
-from pyfastr.sources import Source, as_source, largest_entry
+from pyfastr.sources import Source, as_source, computed, largest_entry
 
 Array = NDArray[Any]
 
@@ -59,9 +60,11 @@ class Data:
 
         The estimator is given names of covariates, the number of samples and their fingerprint.
         """
+        sample_weight, covariates = on_host(X, sample_weight=sample_weight, covariates=covariates)
         weights = None
         if sample_weight is not None:
-            weights = check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
+            weights = computed(sample_weight)
+            weights = check_sample_weight(weights, X, dtype=float, ensure_non_negative=True)
             _check_enough_weight(weights)
         source = as_source(X)
         Z = check_covariates(covariates, len(y))

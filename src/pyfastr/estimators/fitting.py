@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -15,6 +16,7 @@ from pyfastr.estimators.checkpoint import INTERVAL, check_checkpoint
 from pyfastr.estimators.coefficient import LazyCoefficient
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.labels import check_covariate_names
+from pyfastr.estimators.namespaces import DispatchMixin
 from pyfastr.estimators.outlets import OutletMixin
 from pyfastr.estimators.sklearn_private import Interval, StrOptions
 from pyfastr.estimators.validation import (
@@ -28,6 +30,7 @@ from pyfastr.estimators.watching import CallbackSupportMixin
 from pyfastr.solver.models import Models
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.solve import Fit, Settings, solve
+from pyfastr.sources.namespaces import to_host
 
 Array = NDArray[Any]
 
@@ -74,7 +77,7 @@ def theory_threshold(n_samples: int, shape: tuple[int, ...]) -> float:
     return float(min(THEORY_CONSTANT * order, LARGEST_THRESHOLD))
 
 
-class FasTRBase(CallbackSupportMixin, OutletMixin, LinearTensorMixin, BaseEstimator):
+class FasTRBase(CallbackSupportMixin, OutletMixin, DispatchMixin, LinearTensorMixin, BaseEstimator):
     """Parameters, the fit of checked data, and the attributes that it leaves."""
 
     threshold: float | Literal["theory"]
@@ -107,7 +110,7 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, LinearTensorMixin, BaseEstima
         """``<coef_, X_i>``, intercept and covariates."""
         check_is_fitted(self)
         prediction = self._linear_prediction(X)
-        own: Array | None = getattr(self, "covariate_coef_", None)
+        own: Array | None = to_host(getattr(self, "covariate_coef_", None))
         expected = 0 if own is None else len(own)
         check_covariate_names(self, covariates)
         Z = check_covariates(covariates, len(prediction), expected=expected)
@@ -119,32 +122,11 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, LinearTensorMixin, BaseEstima
 
     def _settings(self, x_shape: tuple[int, ...], known: Models | None = None) -> Settings:
         """Translate the parameters for the solver."""
-        n_samples, *rest = x_shape
-        shape = tuple(rest)
-        if len(shape) == 1 and self.n_terms > 1:
-            raise ValueError(
-                f"n_terms is {self.n_terms}, but the samples are vectors of shape {shape}, whose "
-                "coefficient is one vector; expected n_terms=1 for 2-D X."
-            )
-        init = self.init
-        if not isinstance(init, str):
-            init = check_init(init, shape, self.n_terms)
-        return Settings(
-            threshold=(
-                theory_threshold(n_samples, shape)
-                if isinstance(self.threshold, str)
-                else float(self.threshold)
-            ),
-            ridge=float(self.ridge),
-            n_terms=int(self.n_terms),
-            init=init,
-            n_init=self.n_init,
-            order=self.sweep,
-            max_iter=int(self.max_iter),
-            tol=float(self.tol),
-            refit_support=self.refit_support,
-            known=known if self.n_init == "auto" else None,
-        )
+        threshold = self.threshold
+        if isinstance(threshold, str):
+            threshold = theory_threshold(x_shape[0], x_shape[1:])
+        settings = solver_settings(self, x_shape, threshold, self.ridge, self.n_terms)
+        return replace(settings, known=known) if self.n_init == "auto" else settings
 
     def _set_factors(self, data: Data, models: Models) -> None:
         """Read factors and scales off one model, in the user's units and type."""
@@ -199,6 +181,32 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, LinearTensorMixin, BaseEstima
                 "`ridge`.",
                 ConvergenceWarning,
             )
+
+
+def solver_settings(
+    params: Any, x_shape: tuple[int, ...], threshold: float, ridge: float, n_terms: int
+) -> Settings:
+    """Translate parameters that estimators and their CV twins share, at one point of a grid."""
+    shape = tuple(x_shape[1:])
+    if len(shape) == 1 and n_terms > 1:
+        raise ValueError(
+            f"n_terms is {n_terms}, but the samples are vectors of shape {shape}, whose "
+            "coefficient is one vector; expected n_terms=1 for 2-D X."
+        )
+    init: Any = params.init
+    if not isinstance(init, str):
+        init = check_init(init, shape, n_terms)
+    return Settings(
+        threshold=float(threshold),
+        ridge=float(ridge),
+        n_terms=int(n_terms),
+        init=init,
+        n_init=params.n_init,
+        order=params.sweep,
+        max_iter=int(params.max_iter),
+        tol=float(params.tol),
+        refit_support=params.refit_support,
+    )
 
 
 def check_together(estimator: Any) -> None:

@@ -14,6 +14,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from pyfastr.estimators.classifier import calibrate
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import FasTRBase
+from pyfastr.estimators.namespaces import is_dispatched, settle
 from pyfastr.estimators.sklearn_private import BaseScorer, safe_indexing
 from pyfastr.estimators.validation import share_input
 from pyfastr.estimators.warning import warn
@@ -21,6 +22,7 @@ from pyfastr.solver.losses import POISSON
 from pyfastr.solver.models import Models
 from pyfastr.solver.solve import GridFits, Settings, solve_grid
 from pyfastr.sources import Source, some_samples
+from pyfastr.sources.namespaces import take
 
 Array = NDArray[Any]
 Split = tuple[Array, Array]
@@ -292,6 +294,8 @@ class Scoring:
         """Return some samples; those of files are not read before the scorer does."""
         if isinstance(self.X, Source):
             return some_samples(self.X, which)
+        if is_dispatched(self.X):
+            return take(self.X, which, axis=0)
         return safe_indexing(self.X, which)
 
     def _known(self, predictor: Array, train: Array) -> BaseEstimator:
@@ -313,6 +317,7 @@ class Scoring:
         if self.classes is not None:
             known: Any = self._known(fits.predictors[which], train)
             twin.calibration_ = known.calibration()
+        settle(twin, self.X)
         return twin
 
     def _weight_option(self, test: Array) -> dict[str, Array]:

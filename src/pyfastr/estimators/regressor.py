@@ -12,10 +12,14 @@ from sklearn.metrics import d2_tweedie_score, r2_score
 from pyfastr.estimators.checkpoint import checkpointed
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, check_together
+from pyfastr.estimators.lazy import by_chunks
+from pyfastr.estimators.namespaces import answers_in_kind, fits_arrays, on_host
 from pyfastr.estimators.sklearn_private import StrOptions
 from pyfastr.estimators.validation import check_tensor_and_response
 from pyfastr.estimators.watching import fit_method
 from pyfastr.solver.losses import LOSSES
+from pyfastr.sources import computed
+from pyfastr.sources.namespaces import to_host
 
 Array = NDArray[Any]
 
@@ -46,7 +50,8 @@ class NumberMixin(RegressorMixin):
         """
         predict: Any = self.predict
         prediction = predict(X) if covariates is None else predict(X, covariates)
-        return score_numbers(self.loss, y, prediction, sample_weight)
+        y, sample_weight = on_host(X, y=computed(y), sample_weight=computed(sample_weight))
+        return score_numbers(self.loss, y, to_host(computed(prediction)), sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -232,6 +237,7 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         self.checkpoint = checkpoint
 
     @fit_method
+    @fits_arrays
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None
     ) -> "FasTRRegressor":
@@ -241,7 +247,9 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         ----------
         X : array-like or stored, of shape (n_samples, p1, ..., pM)
             M >= 1. Never copied or written to. A memory map, a dataset of h5py or Zarr and a list
-            of .npy files, one a sample, are read block by block within the memory budget.
+            of .npy or NIfTI files, one a sample, are read block by block within the memory budget.
+            A Dask array is computed once if it fits the budget, else chunk by chunk in every pass;
+            that of a cluster stays with its workers.
         y : array-like of shape (n_samples,)
             Numbers of 0 or more if the loss is "poisson".
         sample_weight : array-like of shape (n_samples,), optional
@@ -269,6 +277,8 @@ class FasTRRegressor(NumberMixin, FasTRBase):
             self._fit_data(data)
         return self
 
+    @by_chunks
+    @answers_in_kind
     def predict(self, X: Any, covariates: Any = None) -> Array:
         """Predict the response.
 
@@ -281,6 +291,6 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Mean counts if the loss is "poisson".
+            Mean counts if the loss is "poisson". A Dask array if X is one, not computed yet.
         """
         return LOSSES[self.loss].predict(self._with_covariates(X, covariates))

@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.estimators.choice import CV_CONSTRAINTS, FasTRSelection
 from pyfastr.estimators.classifier import (
@@ -18,10 +17,10 @@ from pyfastr.estimators.classifier import (
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import FasTRBase, check_together
 from pyfastr.estimators.folds import Split
+from pyfastr.estimators.namespaces import answers_in_kind, fits_arrays
 from pyfastr.estimators.regressor import REGRESSOR_CONSTRAINTS, FasTRRegressor, NumberMixin
 from pyfastr.estimators.validation import check_tensor_and_response
 from pyfastr.estimators.watching import fit_method
-from pyfastr.solver.losses import LOSSES
 
 Array = NDArray[Any]
 
@@ -157,6 +156,7 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         self.checkpoint = checkpoint
 
     @fit_method
+    @fits_arrays
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None, **params: Any
     ) -> "FasTRRegressorCV":
@@ -166,7 +166,9 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         ----------
         X : array-like or stored, of shape (n_samples, p1, ..., pM)
             M >= 1. Never copied or written to. A memory map, a dataset of h5py or Zarr and a list
-            of .npy files, one a sample, are read block by block within the memory budget.
+            of .npy or NIfTI files, one a sample, are read block by block within the memory budget.
+            A Dask array is computed once if it fits the budget, else chunk by chunk in every pass;
+            that of a cluster stays with its workers.
         y : array-like of shape (n_samples,)
             Numbers of 0 or more if the loss is "poisson".
         sample_weight : array-like of shape (n_samples,), optional
@@ -184,18 +186,11 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         """
         check_together(self)
         tensor, response = check_tensor_and_response(self, X, y)
-        data = Data.check(
-            self,
-            tensor,
-            response,
-            sample_weight,
-            covariates,
-            fit_intercept=self.fit_intercept,
-            loss=LOSSES[self.loss],
-        )
+        data = self._checked_data(tensor, response, sample_weight, covariates)
         self._select(data, X, response, self._routed(params))
         return self
 
+    @answers_in_kind
     def predict(self, X: Any, covariates: Any = None) -> Array:
         """Predict the response.
 
@@ -207,9 +202,8 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Mean counts if the loss is "poisson".
+            Mean counts if the loss is "poisson". A Dask array if X is one, not computed yet.
         """
-        check_is_fitted(self)
         return self.best_estimator_.predict(X, covariates)
 
     def _splits(self, data: Data, y: Any, groups: dict[str, Any]) -> list[Split]:
@@ -323,6 +317,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         self.checkpoint = checkpoint
 
     @fit_method
+    @fits_arrays
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None, **params: Any
     ) -> "FasTRClassifierCV":
@@ -346,19 +341,12 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         """
         check_together(self)
         tensor, labels, weights = self._checked(X, y, sample_weight)
-        data = Data.check(
-            self,
-            tensor,
-            labels,
-            weights,
-            covariates,
-            fit_intercept=self.fit_intercept,
-            loss=LOSSES[self.loss],
-        )
+        data = self._checked_data(tensor, labels, weights, covariates)
         self._select(data, X, np.asarray(y).reshape(-1), self._routed(params))
         self._calibrate_on_held_out(data)
         return self
 
+    @answers_in_kind
     def decision_function(self, X: Any, covariates: Any = None) -> Array:
         """Return the decision values, above 0 for `classes_[1]`.
 
@@ -371,7 +359,6 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
         return self.best_estimator_.decision_function(X, covariates)
 
     def _splits(self, data: Data, y: Any, groups: dict[str, Any]) -> list[Split]:

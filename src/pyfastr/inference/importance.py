@@ -14,12 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.display.modes import Mode, modes_of, plain_modes
 from pyfastr.display.stability import ImportanceDisplay
-from pyfastr.engines import LocalEngine
+from pyfastr.engines import engine_of
 from pyfastr.estimators.choice import DEFAULT_SCORING, FasTRSelection
 from pyfastr.estimators.classifier import BinaryMixin
 from pyfastr.estimators.fitting import FasTRBase
 from pyfastr.estimators.folds import SCORES, KnownClassifier, KnownRegressor, auc_scores
 from pyfastr.estimators.labels import check_covariate_names
+from pyfastr.estimators.namespaces import hosted, on_host
 from pyfastr.estimators.sklearn_private import BaseScorer, check_sample_weight
 from pyfastr.estimators.validation import (
     as_generator,
@@ -253,6 +254,7 @@ class _Score:
     ) -> "_Score":
         """Check what the user gave."""
         classify = isinstance(model, BinaryMixin)
+        y, sample_weight = on_host(None, y=y, sample_weight=sample_weight)
         y = column_or_1d(y)
         check_consistent_length(np.empty(n_samples), y)
         codes = _codes(model, y) if classify else np.asarray(y, float)
@@ -322,15 +324,15 @@ def _checked(model: Any, X: Any) -> tuple[Source, Any]:
     for step in (*scalers, last):
         check_is_fitted(step)
     source = as_source(check_tensor(scalers[0] if scalers else last, X, reset=False))
-    for scaler in scalers:
+    for scaler in map(hosted, scalers):
         source = ScaledSource(source, scaler.mean_, scaler.scale_)
-    return source, last
+    return source, hosted(last)
 
 
 def _projections(model: Any, source: Source) -> list[Array]:
     """Return samples contracted with all components of each term but one: M of ``(N, R, p_m)``."""
     components = [factor.T[None] for factor in model.factors_]
-    features = LocalEngine(source).project_all(components)[0]
+    features = engine_of(source).project_all(components)[0]
     ends = np.cumsum([c[0].size for c in components])[:-1]
     found = np.split(features, ends, axis=1)
     if not all(np.isfinite(own).all() for own in found):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.engines import Engine, Fits, LocalEngine, Samples
+from pyfastr.engines import Engine, Fits, Samples, engine_of
 from pyfastr.engines.equations import ROUNDING, solve_nuisance
 from pyfastr.engines.kernels import misfits
 from pyfastr.engines.samples import rows_of
@@ -169,9 +169,12 @@ class Problem:
         C, g = self.samples.nuisance_of(task), self.samples.weights_of(task)
         return Fits.of(misfits(z - fitted, z, C, g), self.samples, task).misfit
 
-    def linearised(self) -> "Problem":
-        """Return the least squares on the response from which starts are sought."""
-        return replace(self, loss=SQUARED)
+    def to_search(self) -> "Problem":
+        """Return the least squares on the response from which starts are sought.
+
+        X that is elsewhere and small is brought here, where many passes cost little.
+        """
+        return replace(self, loss=SQUARED, engine=self.engine.nearby())
 
     def rounded(self) -> "Problem":
         """Return the same problem with X in float32, if that can hold it."""
@@ -244,7 +247,7 @@ def make_problem(
     response = loss.start(y, nuisance, weights)
     response, y_scale = _centred(response, nuisance, weights)
     response, y_scale = loss.rescaled(response, y_scale)
-    engine = LocalEngine(source, Samples(response, nuisance, weights), x_scale)
+    engine = engine_of(source, Samples(response, nuisance, weights), x_scale)
     return Problem(engine, x_scale, y_scale, loss.target(y), loss)
 
 

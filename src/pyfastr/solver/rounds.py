@@ -129,7 +129,7 @@ def search(
         )
         for t in open_tasks.tolist():
             own = survivors.task == t
-            state[t].add(problem.task(t), survivors.take(own), new.take(own), size)
+            state[t].add(problem, survivors.take(own), new.take(own), size)
         _tell_of_round(state, policy.rounds.budget)
         open_tasks = np.array([t for t in open_tasks if not state[t].done], int)
         if not len(open_tasks):
@@ -211,8 +211,8 @@ def _judge(
     rss = found.rss[leaders] + SMALLEST_SHARE * problem.n_samples
     gap = float(rss[1:].min() / rss[0]) if len(rss) > 1 else np.inf
     n_hits = int(hits[0])
-    n_terms = found.models.n_terms
-    n_spare = int(problem.n_effective[0] - problem.degrees_of_freedom(n_terms)[0])
+    n_terms, task = found.models.n_terms, found.models.task[0]
+    n_spare = int(problem.n_effective[task] - problem.degrees_of_freedom(n_terms)[task])
     # Where any data could be fitted exactly, a good fit says nothing.
     several = len(found.rss) > 1
     sure = n_spare > 0 and several and gap >= _needed_gap(n_hits, n_terms, n_spare, policy)

@@ -107,7 +107,8 @@ def solve(problem: Problem, settings: Settings, rng: np.random.Generator) -> Fit
         found = _search(problem, settings, rng)[0]
     penalty = Penalty(settings.ridge, settings.threshold)
     sure = np.array([found.starts.sure])
-    swept = finish(problem, found.solutions.take(slice(0, 1)), penalty, settings, sure)
+    best = found.solutions.take(slice(0, 1))
+    swept = finish(problem, best, penalty, settings, sure, keep_losses=True)
     fit = Fit(swept.models, swept.fitted, swept.history, swept.converged, found.starts)
     if settings.refit_support != "evidence":
         return fit
@@ -131,19 +132,29 @@ def solve_grid(
     each = np.repeat(np.arange(len(starts)), len(thresholds))
     ridge = np.tile(np.repeat(ridges, len(thresholds)), problem.n_tasks)
     threshold = np.tile(thresholds, len(starts))
-    return finish(problem, starts.take(each), Penalty(ridge, threshold), settings, sure)
+    penalty = Penalty(ridge, threshold)
+    return finish(problem, starts.take(each), penalty, settings, sure, keep_losses=False)
 
 
 def finish(
-    problem: Problem, starts: Models, penalty: Penalty, settings: Settings, sure: Array
+    problem: Problem,
+    starts: Models,
+    penalty: Penalty,
+    settings: Settings,
+    sure: Array,
+    *,
+    keep_losses: bool,
 ) -> GridFits:
     """Sweep from starts to fixed points of the update, and refit their supports if asked to.
 
-    `sure` says of every task whether its starts are known to be the best solutions.
+    `sure` says of every task whether its starts are known to be the best solutions. The losses of
+    last sweeps take a pass over X before a refit, and are in the history if they are to be kept.
     """
     if len(problem.shape) == 1 and problem.loss.is_quadratic:
         models = _vectors(problem, starts.task, penalty, settings)
-        history, converged = History([], [np.zeros(len(models))]), np.ones(len(models), bool)
+        nothing = np.zeros(len(models))
+        history, converged = History([nothing.copy()], [nothing]), np.ones(len(models), bool)
+        is_open = True
     else:
         second = _needs_sparse_start(problem, starts, penalty, settings, sure)
         policy = settings.policy
@@ -157,16 +168,22 @@ def finish(
             max_iter=settings.max_iter,
             tol=settings.tol,
         )
+        is_refitted = settings.refit_support is True
         if len(second):
-            better = _better_of_two(history.last_loss(), second, len(starts))
+            losses = problem.losses(models)
+            history.end(losses)
+            better = _better_of_two(losses, second, len(starts))
             starts, models = batch.take(better), models.take(better)
             history, converged = history.take(better), converged[better]
-        if settings.refit_support is True:
+        elif is_refitted and keep_losses:
+            history.end(problem.losses(models))
+        is_open = keep_losses and not len(second) and not is_refitted
+        if is_refitted:
             tol, max_iter = policy.refit.tol_share * settings.tol, settings.max_iter
             models = refit(problem, models, penalty.ridge, max_iter, tol, policy, foresight)
     fitted = problem.engine.fitted(models)
-    if not history.loss:
-        history.loss.append(problem.losses_of(fitted, models.task))
+    if is_open:
+        history.end(problem.losses_of(fitted, models.task))
     return GridFits(models, fitted, history, converged, starts)
 
 
@@ -206,7 +223,7 @@ def _search(problem: Problem, settings: Settings, rng: np.random.Generator) -> l
     """Search for the best solution of every task; the user's own start is the only one."""
     if isinstance(settings.init, str):
         return search(
-            problem.linearised(),
+            problem.to_search(),
             settings.n_terms,
             kind=settings.init,
             n_init=settings.n_init,
@@ -256,7 +273,7 @@ def _grid_starts(
         several = [*best, *survivors] if determined.any() else best
         candidates = Models.concatenate([m for m in several if not settled[m.task[0]]])
         pace = pace_of(problem, n_terms, min(ridges), policy)
-        at_ridges |= _best_at_each_ridge(problem.linearised(), candidates, ridges, pace, policy)
+        at_ridges |= _best_at_each_ridge(problem.to_search(), candidates, ridges, pace, policy)
     return Models.concatenate([model for t in tasks for model in at_ridges[t]]), sure
 
 
@@ -268,7 +285,7 @@ def _brief_starts(
     rng: np.random.Generator,
 ) -> Models:
     """Return the best of a few starts for every task and ridge, where nearly any would do."""
-    policy, problem = settings.policy, problem.linearised()
+    policy, problem = settings.policy, problem.to_search()
     streams = Streams(rng, problem.n_tasks)
     models = anneal(
         problem,

@@ -45,11 +45,12 @@ class History:
         moved = ~np.isnan(loss).all(axis=1)
         return History(list(loss[moved]), list(change[moved]))
 
-    def last_loss(self) -> Array:
-        """Return the loss of each model's last sweep."""
-        loss = np.asarray(self.loss)
-        last = len(loss) - 1 - np.argmax(~np.isnan(loss[::-1]), axis=0)
-        return loss[last, np.arange(loss.shape[1])]
+    def end(self, loss: Array) -> None:
+        """Take in the loss ``(K,)`` after each model's last sweep."""
+        moved = ~np.isnan(np.asarray(self.change))
+        last = len(moved) - 1 - np.argmax(moved[::-1], axis=0)
+        for model, sweep in enumerate(last):
+            self.loss[sweep][model] = loss[model]
 
 
 @dataclass(frozen=True)
@@ -278,7 +279,8 @@ def run_sweeps(
     """Sweep until every model changes by at most `tol`, or `max_iter` sweeps have run.
 
     Returns the models, the history, and which models converged. A model that stands still leaves
-    the batch, so that the others' sweeps get cheaper.
+    the batch, so that the others' sweeps get cheaper. The loss of a model's last sweep is not known
+    yet: `History.end` takes it.
     """
     one_sweep = cyclic_sweep if order == "cyclic" else simultaneous_sweep
     run = _Run(models)
@@ -287,7 +289,7 @@ def run_sweeps(
         new, first = one_sweep(problem, run.those_moving(), now)
         run.take_over(new, first.loss, tol)
         tell("sweeps", sweep + 1, max_iter)
-    return run.models, run.history(problem.losses(run.models)), run.converged
+    return run.models, run.history(), run.converged
 
 
 class _Run(State):
@@ -298,8 +300,6 @@ class _Run(State):
     models : Models
     moving : ndarray of int
         Those that still change.
-    last : ndarray of shape (K,)
-        The last sweep of each.
     converged : ndarray of shape (K,) of bool
     loss, change : list of ndarray of shape (K,)
         Rows of the history; the last one's losses are told by the next sweep.
@@ -307,7 +307,7 @@ class _Run(State):
 
     def __init__(self, models: Models) -> None:
         self.models, self.moving = models, np.arange(len(models))
-        self.last, self.converged = np.zeros(len(models), int), np.zeros(len(models), bool)
+        self.converged = np.zeros(len(models), bool)
         self.loss, self.change = list[Array](), list[Array]()
 
     def stands_still(self) -> bool:
@@ -331,16 +331,13 @@ class _Run(State):
         self.loss.append(np.full(len(self.models), np.nan))
         self.change.append(self._row(change))
         self.models = new if self.all_move else put(self.models, self.moving, new)
-        self.last, self.converged = self.last.copy(), self.converged.copy()
-        self.last[self.moving], self.converged[self.moving] = len(self.loss) - 1, change <= tol
+        self.converged = self.converged.copy()
+        self.converged[self.moving] = change <= tol
         self.moving = self.moving[change > tol]
 
-    def history(self, loss: Array) -> History:
-        """Return the history, given the losses of the models as they are."""
-        rows = [row.copy() for row in self.loss]
-        for k, sweep in enumerate(self.last):
-            rows[sweep][k] = loss[k]
-        return History(rows, self.change)
+    def history(self) -> History:
+        """Return the history, to which the last losses can be added."""
+        return History([row.copy() for row in self.loss], list(self.change))
 
     def _row(self, values: Array) -> Array:
         """Return a row of the history with values of the models that moved."""
