@@ -174,8 +174,14 @@ class _Equations:
 
     def rescaled(self, factors: Array) -> "_Equations":
         """Return the problems of parameters ``(K, q)`` that are so many times as large."""
-        gram = self.gram / (factors[:, :, None] * factors[:, None, :])
-        return _Equations(gram, self.moment / factors, self.rss)
+
+        def divide(part: slice) -> None:
+            # In place: new memory would cost more than the division.
+            own = factors[part]
+            self.gram[part] /= own[:, :, None] * own[:, None, :]
+
+        map_threads(divide, work_parts(self.gram))
+        return _Equations(self.gram, self.moment / factors, self.rss)
 
     def solve(self, diagonal: Array, rhs: Array) -> Array:
         """Solve ``(J'J + D) x = rhs``."""
