@@ -170,7 +170,7 @@ def arrays_of(models, *others):
 
 def swept(problem, models, order):
     penalty = Penalty(np.array([1e-3, 0.1]), 0.01)
-    options = {"order": order, "max_iter": 9, "tol": 1e-4}
+    options = {"order": order, "max_iter": 20, "tol": 0.0}
     found, history, converged = run_sweeps(problem, models, penalty, **options)
     # What an engine keeps of the last sweep serves these fitted values.
     fitted = problem.engine.fitted(found)

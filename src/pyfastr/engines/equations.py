@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.engines.kernels import Stated
+from pyfastr.engines.kernels import Stated, work_parts
+from pyfastr.engines.parallel import map_threads
 from pyfastr.engines.samples import Samples, rows_of
 
 Array = NDArray[Any]
@@ -105,11 +106,15 @@ class Unfinished:
         return cls(gram, cross, own, left, fit, doubtful)
 
     def without_nuisance(self) -> tuple[Array, Array]:
-        """Return Gram matrices and moments of what the nuisance leaves."""
-        moment = self.cross[:, :, -1]
+        """Return Gram matrices, overwritten, and moments of what the nuisance leaves."""
+        gram, moment = self.gram, self.cross[:, :, -1]
         if not self.fit.shape[1]:
-            return self.gram, moment
-        gram = self.gram - self.cross[:, :, :-1] @ self.fit
+            return gram, moment
+
+        def subtract(part: slice) -> None:
+            gram[part] -= self.cross[part, :, :-1] @ self.fit[part]
+
+        map_threads(subtract, work_parts(gram))
         beside = self.own[:, None, :-1, -1].astype(gram.dtype) @ self.fit
         return gram, moment - beside[:, 0]
 

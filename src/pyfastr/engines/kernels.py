@@ -161,7 +161,11 @@ def products(block: Block, features: Features, stated: Stated) -> Products:
     gram = np.empty((K, q, q), features.dtype)
     cross, own = np.empty((K, q, c + 1), features.dtype), np.empty((K, c + 1, c + 1))
     left = np.empty((K, 0 if stated.vectors is None else 2 + c))
-    for some in features.parts(len(block.samples)):
+    parts = features.parts(len(block.samples))
+    if len(parts) == 1:
+        _write_products(block, features, stated, (gram, cross, own, left))
+        return gram, cross, own, left
+    for some in parts:
         found = gram[some], cross[some], own[some], left[some]
         _write_products(features.beside(block, some), features.take(some), stated.take(some), found)
     return gram, cross, own, left

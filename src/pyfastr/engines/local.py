@@ -19,9 +19,10 @@ from pyfastr.sources import RoundedSource, Source, is_in_memory, thin
 Array = NDArray[Any]
 
 # Blocks are joined until they have so many samples for each entry of all modes, or so many bytes as
-# views or as copies: adding Gram matrices then costs little beside making them. For threads to
-# share the work there are several.
-SAMPLES_PER_ENTRY, MOST_VIEWED, MOST_COPIED, FEWEST_BLOCKS = 4, 256 << 20, 24 << 20, 4
+# views or as copies: adding Gram matrices then costs little beside making them.
+SAMPLES_PER_ENTRY, MOST_VIEWED, MOST_COPIED = 4, 256 << 20, 24 << 20
+# For threads to share the work there are several, unless they are so small that calls outweigh it.
+SEVERAL_BLOCKS, SMALL_BLOCK = 4, 4 << 20
 # Sums of samples take blocks of so many samples for each sum, and of so many bytes at most.
 SAMPLES_PER_SUM, WIDE_BYTES = 4, 128 << 20
 
@@ -101,7 +102,7 @@ class LocalEngine(Engine):
             return slices
         most = MOST_VIEWED if getattr(self.source, "is_viewed", False) else MOST_COPIED
         wanted = max(
-            FEWEST_BLOCKS,
+            min(SEVERAL_BLOCKS, ceil(self.n_bytes / SMALL_BLOCK)),
             ceil(self.n_samples / (SAMPLES_PER_ENTRY * sum(self.shape))),
             ceil(self.n_bytes / min(most, self.budget.blocks)),
         )

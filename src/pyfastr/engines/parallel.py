@@ -40,6 +40,11 @@ class _SingleThreadedBlas:
         self._lock = threading.Lock()
         self._threads = 1
 
+    @property
+    def is_set(self) -> bool:
+        """Whether BLAS is limited now."""
+        return self._lock.locked()
+
     @contextmanager
     def __call__(self) -> Iterator[int]:
         """Limit BLAS to one thread; yield how many threads it had."""
@@ -47,10 +52,19 @@ class _SingleThreadedBlas:
             yield self._threads
             return
         try:
-            blas = _blas()
-            self._threads = max((lib["num_threads"] for lib in blas.info()), default=1)
-            with blas.limit(limits=1):
+            libraries = _blas().lib_controllers
+            before = [library.num_threads for library in libraries]
+            self._threads = max(before, default=1)
+            # By the libraries themselves: a limit of threadpoolctl's own takes ten times as long.
+            for library in libraries:
+                library.set_num_threads(1)
+            try:
                 yield self._threads
+            finally:
+                for library, n_threads in zip(libraries, before, strict=True):
+                    library.set_num_threads(n_threads)
+                    # Newer ones let one thread limit OpenBLAS until it says that it is done.
+                    getattr(library, "clear_controlling_thread", int)()
         finally:
             self._lock.release()
 
@@ -118,6 +132,9 @@ def unlocking_columns(n_rows: int) -> int:
 
 def map_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """Apply `work` to every item, with as many threads as BLAS would use."""
+    if _in_worker() or (len(items) == 1 and _single_threaded_blas.is_set):
+        # Whoever called has seen to BLAS already.
+        return [work(item) for item in items]
     return list(in_order(work, items))
 
 

@@ -62,7 +62,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.factors[0])
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """Shape of one sample."""
         return tuple(f.shape[1] for f in self.factors)
@@ -128,9 +128,8 @@ class Plan:
         modes = [m for route in self.routes for m in route.modes]
         sizes = {m: self.rows.shape[m] for m in modes}
         outs = _rooms(len(self.rows), len(values), sizes, values.dtype)
-        n_parts = min(ceil(values.nbytes / CONTRACTED_BYTES), len(values))
-        for i, j in pairwise(np.linspace(0, len(values), n_parts + 1).astype(int)):
-            self._write(values[i:j], {m: out[:, i:j] for m, out in outs.items()})
+        for part in _contracted_parts(values):
+            self._write(values[part], {m: out[:, part] for m, out in outs.items()})
         return outs
 
     def _write(self, values: Array, outs: dict[int, Array]) -> None:
@@ -223,6 +222,13 @@ def _worth_gathering(rows: Rows, mode: int) -> list[Array] | None:
     support[mode] = np.arange(rows.shape[mode])
     share = prod(len(used) for used in support) / prod(rows.shape)
     return support if 0 < share * GATHER_COST < 1 else None
+
+
+def _contracted_parts(values: Array) -> list[slice]:
+    """Cut a block into parts of about one size that are contracted at one time."""
+    n_parts = max(1, min(ceil(values.nbytes / CONTRACTED_BYTES), len(values)))
+    edges = [number * len(values) // n_parts for number in range(n_parts + 1)]
+    return [slice(i, j) for i, j in pairwise(edges)]
 
 
 def _rooms(n_rows: int, n_samples: int, sizes: dict[int, int], dtype: Any) -> dict[int, Array]:

@@ -79,8 +79,15 @@ class LinearEquations:
 
     def rescaled(self, factors: Array) -> "LinearEquations":
         """Return the problems of parameters ``(K, q)`` that are so many times as large."""
-        gram = self.gram / (factors[:, :, None] * factors[:, None, :])
-        return LinearEquations(gram, self.moment / factors, self.rss)
+
+        def divide(part: slice) -> None:
+            # In place: new memory would cost more than the division. The matrices were made for
+            # this step by `replaced`, and nobody else has them.
+            own = factors[part]
+            self.gram[part] /= own[:, :, None] * own[:, None, :]
+
+        map_threads(divide, work_parts(self.gram))
+        return LinearEquations(self.gram, self.moment / factors, self.rss)
 
     def solve(self, diagonal: Array, rhs: Array) -> Array:
         """Solve ``(J'J + D) x = rhs``."""
