@@ -152,39 +152,73 @@ def finish(
     """
     if len(problem.shape) == 1 and problem.loss.is_quadratic:
         models = _vectors(problem, starts.task, penalty, settings)
-        nothing = np.zeros(len(models))
-        history, converged = History([nothing.copy()], [nothing]), np.ones(len(models), bool)
-        is_open = True
+        rest, converged = np.zeros(len(models)), np.ones(len(models), bool)
+        swept = _Swept(starts, models, History([rest.copy()], [rest]), converged)
     else:
-        second = _needs_sparse_start(problem, starts, penalty, settings, sure)
-        policy = settings.policy
-        batch, batch_penalty = _with_sparse_starts(problem, starts, penalty, second, policy)
-        foresight = foresee(problem, batch, batch_penalty, policy)
-        models, history, converged = run_sweeps(
-            problem,
-            foresight.move(batch, batch_penalty),
-            batch_penalty,
-            order=settings.order,
-            max_iter=settings.max_iter,
-            tol=settings.tol,
-        )
-        is_refitted = settings.refit_support is True
-        if len(second):
-            losses = problem.losses(models)
-            history.end(losses)
-            better = _better_of_two(losses, second, len(starts))
-            starts, models = batch.take(better), models.take(better)
-            history, converged = history.take(better), converged[better]
-        elif is_refitted and keep_losses:
-            history.end(problem.losses(models))
-        is_open = keep_losses and not len(second) and not is_refitted
-        if is_refitted:
-            tol, max_iter = policy.refit.tol_share * settings.tol, settings.max_iter
-            models = refit(problem, models, penalty.ridge, max_iter, tol, policy, foresight)
+        swept = _swept(problem, starts, penalty, settings, sure, keep_losses=keep_losses)
+    models, history = swept.models, swept.history
     fitted = problem.engine.fitted(models)
-    if is_open:
+    if keep_losses and not swept.has_last_losses:
         history.end(problem.losses_of(fitted, models.task))
-    return GridFits(models, fitted, history, converged, starts)
+    return GridFits(models, fitted, history, swept.converged, swept.begun_from)
+
+
+@dataclass(frozen=True)
+class _Swept:
+    """Models whose sweeps have ended, refitted if that was asked for.
+
+    Attributes
+    ----------
+    begun_from : Models
+    models : Models
+    history : History
+    converged : ndarray of shape (K,)
+    has_last_losses : bool
+        Whether the history knows how well the models fit after their last sweeps.
+    """
+
+    begun_from: Models
+    models: Models
+    history: History
+    converged: Array
+    has_last_losses: bool = False
+
+
+def _swept(
+    problem: Problem,
+    starts: Models,
+    penalty: Penalty,
+    settings: Settings,
+    sure: Array,
+    *,
+    keep_losses: bool,
+) -> _Swept:
+    """Sweep from starts, and from sparse ones where these may be better, and refit."""
+    policy, max_iter = settings.policy, settings.max_iter
+    second = _needs_sparse_start(problem, starts, penalty, settings, sure)
+    batch, every = _with_sparse_starts(problem, starts, penalty, second, policy)
+    foresight = foresee(problem, batch, every, policy)
+    models, history, converged = run_sweeps(
+        problem,
+        foresight.move(batch, every),
+        every,
+        order=settings.order,
+        max_iter=max_iter,
+        tol=settings.tol,
+    )
+    is_refitted = settings.refit_support is True
+    is_judged = len(second) > 0 or (is_refitted and keep_losses)
+    if is_judged:
+        losses = problem.losses(models)
+        history.end(losses)
+    if len(second):
+        better = _better_of_two(losses, second, len(starts))
+        starts, models = batch.take(better), models.take(better)
+        history, converged = history.take(better), converged[better]
+    if is_refitted:
+        tol = policy.refit.tol_share * settings.tol
+        models = refit(problem, models, penalty.ridge, max_iter, tol, policy, foresight)
+    return _Swept(starts, models, history, converged, is_judged)
 
 
 def _needs_sparse_start(
