@@ -94,5 +94,11 @@ def map_parts(
     """
     if is_ours(array):
         return map_threads(work, cut(array))
-    step = max(1, room_beside(array) // size_of_rows(array))
-    return [work(slice(i, i + step)) for i in range(0, array.shape[0], step)]
+    return [work(part) for part in parts_of(array, size_of_rows(array))]
+
+
+def parts_of(array: AnyArray, row_bytes: int) -> list[slice]:
+    """Cut an array along its first axis, given the bytes that a product takes or makes for each."""
+    step, n = max(1, room_beside(array) // row_bytes), array.shape[0]
+    # The standard leaves open what a slice beyond the end is.
+    return [slice(i, min(i + step, n)) for i in range(0, n, step)]

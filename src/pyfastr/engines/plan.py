@@ -15,7 +15,7 @@ from pyfastr.engines.arrays import (
     dtype_of,
     is_ours,
     join,
-    room_beside,
+    parts_of,
     size_of_rows,
 )
 from pyfastr.engines.contraction import (
@@ -154,10 +154,8 @@ class Plan:
         plan = self._beside(values)
         largest = max(prod(outside(r.group, self.rows.shape)) for r in self.routes)
         made = largest * len(self.rows) * self.rows.dtype.itemsize
-        step = max(1, room_beside(values) // max(size_of_rows(values), made))
-        parts = [
-            plan._follow_all(values[i : i + step, ...]) for i in range(0, values.shape[0], step)
-        ]
+        cuts = parts_of(values, max(size_of_rows(values), made))
+        parts = [plan._follow_all(values[part, ...]) for part in cuts]
         return {m: join([part[m] for part in parts], axis=1) for m in parts[0]}
 
     def _follow_all(self, values: AnyArray) -> dict[int, AnyArray]:
