@@ -187,7 +187,9 @@ def _products(block: Block, features: AnyArray, stated: Stated, gram: Array | No
     columns = _columns(C, z, features)
     weights = samples.weights_of(task, further)
     gram, cross, own = weighted_products(features, columns, weights, gram)
-    return gram, cross[:, :, :n_columns], own[:, :n_columns, :n_columns], left
+    # Of one row where all models share response, nuisance and weights.
+    own = broadcast(own[:, :n_columns, :n_columns], (len(task), n_columns, n_columns))
+    return gram, cross[:, :, :n_columns], own, left
 
 
 def _columns(C: AnyArray, z: AnyArray, features: AnyArray) -> AnyArray:
