@@ -116,10 +116,12 @@ def contract_group(block: AnyArray, vectors: AnyArray, group: Sequence[int]) -> 
 
 
 def _swapped(product: AnyArray) -> AnyArray:
-    """Put rows before samples; arrays of NumPy are C-contiguous afterwards."""
+    """Put rows before samples, C-contiguous: several products begin with what is returned."""
     if isinstance(product, np.ndarray):
         return np.ascontiguousarray(product.transpose(1, 0, 2))
-    return permuted(product, (1, 0, 2))
+    # Other libraries have no word for it, but what is flattened is in order.
+    samples, rows, right = product.shape
+    return reshaped(reshaped(permuted(product, (1, 0, 2)), (-1,)), (rows, samples, right))
 
 
 def _contract_last(matrix: AnyArray, vectors: AnyArray) -> AnyArray:
