@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from pyfastr import FasTRRegressor
 from pyfastr.engines import DeviceEngine, Draw, LocalEngine, Samples, engine_of
 from pyfastr.solver.models import Models
 from pyfastr.sources import ArraySource, DeviceSource, RoundedSource, ScaledSource, ThinnedSource
@@ -176,6 +177,15 @@ def test_sources_of_a_source_on_a_device_are_there_too(library):
         for found in (to_host(block), source.read(slice(1, 4))):
             assert found.dtype == source.dtype == expected.dtype
             assert_allclose(found, expected[1:4], rtol=1e-12)
+
+
+def test_models_predict_samples_that_are_scaled_on_the_device(library):
+    X = draw()
+    y = X.sum(axis=(1, 2, 3))
+    mean = X.mean(axis=0)
+    model = FasTRRegressor(ridge=0.1, n_init=2, random_state=0).fit(X - mean, y)
+    there = ScaledSource(DeviceSource(library.array(X)), mean, None)
+    assert_allclose(model.predict(there), model.predict(X - mean), rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", [DeviceEngine, ManyBlocks])
