@@ -98,7 +98,7 @@ def assert_same(found, expected, tolerance=1e-9):
 @pytest.mark.parametrize("n_models", N_MODELS)
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_gives_numpys_answer(library, verb, n_models, kind):
-    X = draw(N_SAMPLES if n_models < 100 else 450)
+    X = draw(N_SAMPLES if n_models < 100 else 900)
     samples = tasks(len(X), weighted=n_models == 7)
     models = models_of(n_models, 2 if n_models == 7 else 1)
     scale = 0.5 if n_models == 1 else 1.0

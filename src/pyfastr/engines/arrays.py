@@ -19,8 +19,8 @@ AnyArray = Any
 Result = TypeVar("Result")
 
 # Bytes that one product takes or makes on a device of its own, whose calls are slow to begin, and
-# on the processor, where results are used while they are in cache.
-DEVICE_BYTES, PROCESSOR_BYTES = 256 << 20, 8 << 20
+# on the processor, where memory that was just used is at hand and new memory is slow to get.
+DEVICE_BYTES, PROCESSOR_BYTES = 256 << 20, 16 << 20
 
 
 def is_ours(x: AnyArray) -> bool:

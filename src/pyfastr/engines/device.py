@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.engines.arrays import DEVICE_BYTES, AnyArray
+from pyfastr.engines.arrays import AnyArray, room_beside
 from pyfastr.engines.base import Kernel
 from pyfastr.engines.kernels import Block
 from pyfastr.engines.local import LocalEngine
@@ -80,7 +80,7 @@ class DeviceEngine(LocalEngine):
 
     def _room(self) -> int:
         """Bytes of a block that is a copy."""
-        return min(DEVICE_BYTES, self.budget.blocks)
+        return min(room_beside(self._values(slice(0, 1))), self.budget.blocks)
 
     def _cut(self, n_blocks: float) -> list[slice]:
         """Cut the samples into at least so many blocks of about one size."""

@@ -85,8 +85,10 @@ class Features:
         """Return the features of one block; they may stand in the thread's scratch memory."""
         found = self.plan.project(values)
         parts = [side_by_side(found[m], self.plan.rows.n_terms) for m in self.modes]
-        if len(parts) == 1 or not is_ours(values):
-            return join(parts, axis=2) if len(parts) > 1 else parts[0]
+        if len(parts) == 1:
+            return parts[0]
+        if not is_ours(values):
+            return join(parts, axis=2)
         shape = (*parts[0].shape[:2], sum(part.shape[2] for part in parts))
         return np.concatenate(parts, axis=2, out=scratch(shape, self.dtype, "joint"))
 
