@@ -222,4 +222,7 @@ def library(request):
     reason = f"{name} is not installed: pip install {name}"
     module = pytest.importorskip(name, reason=reason)
     pytest.importorskip("array_api_compat", reason="needs pip install 'pyfastr[arrays]'")
+    if name == "torch":
+        # Its threads wait for each other, which takes long where others have work for the cores.
+        module.set_num_threads(1)
     return Library(module, module.Device(device) if device else None)

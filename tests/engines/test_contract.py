@@ -21,6 +21,15 @@ from pyfastr.solver.problem import make_problem
 from pyfastr.solver.sweep import cyclic_sweep, simultaneous_sweep
 from pyfastr.sources import ArraySource, DeviceSource, as_source
 
+
+def on_device(X, library, device):
+    """X on a device of a library, in several blocks."""
+    xp = pytest.importorskip(library, reason=f"{library} is not installed")
+    pytest.importorskip("array_api_compat", reason="needs pip install 'pyfastr[arrays]'")
+    named = device if library == "torch" else xp.Device(device)
+    return DeviceSource(xp.asarray(X, device=named), block_bytes=X[:10].nbytes)
+
+
 # How X comes to live there: of an array, and of a function that writes it to files and opens them.
 PLACES = {
     "tiny blocks": lambda X, store: ArraySource(X, block_bytes=X[:10].nbytes),
@@ -31,9 +40,8 @@ PLACES = {
     "zarr": lambda X, store: store(X, "zarr 3"),
     "npy files": lambda X, store: store(X, "npy files"),
     "dask": lambda X, store: pytest.importorskip("dask.array").from_array(X, (60, -1, -1, -1)),
-    "torch": lambda X, store: DeviceSource(
-        pytest.importorskip("torch").asarray(X), block_bytes=X[:10].nbytes
-    ),
+    "torch": lambda X, store: on_device(X, "torch", "cpu"),
+    "a device": lambda X, store: on_device(X, "array_api_strict", "device1"),
 }
 # With so little memory the samples are several blocks, more than stay in memory of files.
 BUDGET = "16MB"

@@ -19,6 +19,7 @@ from pyfastr.datasets import make_tensor_regression
 from pyfastr.display import CoefficientDisplay
 from pyfastr.estimators.selector import SliceSelector
 from pyfastr.inference import bootstrap_factors, slice_importance
+from pyfastr.sources import DeviceSource
 from pyfastr.sources.namespaces import to_host
 
 GRID = {"thresholds": (0.0, 0.1), "ridges": (0.01, 1.0), "n_init": 2, "cv": 3}
@@ -42,6 +43,11 @@ def dispatching(monkeypatch):
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
     with sklearn.config_context(array_api_dispatch=True):
         yield
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch", reason="torch is not installed: pip install torch")
 
 
 def draw(dtype=np.float64):
@@ -74,6 +80,69 @@ def test_regressors_answer_as_with_numpy_but_on_the_device(library, estimator):
     same(prediction, expected.predict(X[50:]))
     score = model.score(there[50:, ...], library.array(y[50:]))
     assert score == pytest.approx(expected.score(X[50:], y[50:]))
+
+
+@pytest.mark.usefixtures("dispatching")
+@pytest.mark.parametrize("estimator", [REGRESSORS[0], REGRESSORS[2], REGRESSORS[3]], ids=repr)
+@pytest.mark.parametrize("n_features", [20, 90])
+def test_samples_may_be_vectors(library, estimator, n_features):
+    rng = np.random.default_rng(0)
+    # A few directions hold most of X, so that folds can predict more features than samples.
+    X = rng.normal(size=(60, 5)) @ rng.normal(size=(5, n_features))
+    X += 0.1 * rng.normal(size=X.shape)
+    y = X[:, :3].sum(axis=1) + 0.1 * rng.normal(size=60)
+    y = np.round(np.exp(y / np.abs(y).max())) if estimator.loss == "poisson" else y
+    expected = sklearn.clone(estimator).fit(X, y)
+    model = sklearn.clone(estimator).fit(library.array(X), library.array(y))
+    assert library.has(model.coef_)
+    same(model.coef_, expected.coef_)
+
+
+@pytest.mark.usefixtures("dispatching")
+@pytest.mark.parametrize("estimator", REGRESSORS[:2], ids=repr)
+def test_float32_answers_as_with_numpy_to_its_digits(library, estimator):
+    X, y = draw(np.float32)
+    expected = sklearn.clone(estimator).fit(X, y)
+    model = sklearn.clone(estimator).fit(library.array(X), library.array(y))
+    same(model.coef_, expected.coef_, 1e-3 * np.abs(expected.coef_).max())
+
+
+class StaysThere(DeviceSource):
+    """X on a device that gives out no more than a sample at a time."""
+
+    def read(self, rows):
+        assert rows.stop - rows.start <= 1, "X was brought to the host"
+        return super().read(rows)
+
+
+@pytest.mark.parametrize("estimator", [*REGRESSORS, *CLASSIFIERS], ids=repr)
+def test_a_fit_leaves_x_on_the_device(library, estimator):
+    X, y = draw()
+    counts, labels = np.round(np.exp(y / np.abs(y).max())), np.where(y > 0, 1, 0)
+    y = counts if estimator.loss == "poisson" else y
+    y = labels if sklearn.base.is_classifier(estimator) else y
+    model = sklearn.clone(estimator).fit(StaysThere(library.array(X)), y)
+    same(model.coef_, sklearn.clone(estimator).fit(X, y).coef_)
+
+
+@pytest.mark.parametrize("estimator", [*REGRESSORS[:3], CLASSIFIERS[1]], ids=repr)
+def test_only_small_tensors_come_to_the_host(torch, estimator):
+    overrides = pytest.importorskip("torch.overrides")
+    sizes = []
+
+    class Watch(overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            if function is torch.Tensor.numpy:
+                sizes.append(args[0].numel())
+            return function(*args, **(kwargs or {}))
+
+    X, y = make_tensor_regression(4000, (6, 5, 4), noise=0.2, random_state=0)
+    y = y > 0 if sklearn.base.is_classifier(estimator) else np.round(np.exp(y / np.abs(y).max()))
+    with Watch():
+        sklearn.clone(estimator).fit(DeviceSource(torch.asarray(X)), y)
+    assert sizes
+    # The largest are fitted values of a batch of models.
+    assert max(sizes) < X.size / 5
 
 
 @pytest.mark.usefixtures("dispatching")
@@ -230,11 +299,6 @@ def test_y_on_another_device_is_refused():
         FasTRRegressor().fit(strict.asarray(X), elsewhere)
     with pytest.raises(ValueError, match="sample_weight is an array"):
         FasTRRegressor().fit(strict.asarray(X), strict.asarray(y), sample_weight=elsewhere)
-
-
-@pytest.fixture
-def torch():
-    return pytest.importorskip("torch", reason="torch is not installed: pip install torch")
 
 
 @pytest.mark.parametrize("dispatch", [True, False])

@@ -2,12 +2,14 @@
 
 from pyfastr.engines.base import Engine, Projected
 from pyfastr.engines.choice import engine_of
+from pyfastr.engines.device import DeviceEngine
 from pyfastr.engines.draws import Draw
 from pyfastr.engines.equations import Equations, Fits
 from pyfastr.engines.local import LocalEngine
 from pyfastr.engines.samples import Samples
 
 __all__ = [
+    "DeviceEngine",
     "Draw",
     "Engine",
     "Equations",

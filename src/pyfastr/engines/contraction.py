@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.engines.arrays import AnyArray, permuted, reshaped
 from pyfastr.sources.namespaces import namespace_of, take
 
 Array = NDArray[Any]
-# Of NumPy or of another library: they have no type in common.
-AnyArray = Any
 
 # BLAS takes rows of up to this length slowly; so many of them are better multiplied as one.
 NARROW, FOLD = 8, 4
@@ -62,17 +61,12 @@ def routes_to_all(n_modes: int) -> list[Route]:
     return [Route(range(1, n_modes), (0,)), Route(range(1), tuple(range(1, n_modes)))]
 
 
-def _reshape(x: AnyArray, shape: tuple[int, ...]) -> AnyArray:
-    """Reshape an array: by its method if it is of NumPy, which is called sooner."""
-    return x.reshape(shape) if isinstance(x, np.ndarray) else namespace_of(x).reshape(x, shape)
-
-
 def khatri_rao(factors: Sequence[AnyArray]) -> AnyArray:
     """Row-wise outer products of arrays ``(L, p)``, flattened to ``(L, prod p)``."""
     product = factors[0]
     for factor in factors[1:]:
         pairs = product[:, :, None] * factor[:, None, :]
-        product = _reshape(pairs, (pairs.shape[0], -1))
+        product = reshaped(pairs, (pairs.shape[0], -1))
     return product
 
 
@@ -102,9 +96,9 @@ def contracted_others(block: AnyArray, vectors: AnyArray, mode: int) -> AnyArray
         return out
     xp, (rows, n, p) = namespace_of(block), shape
     if mode == 0 or rows >= MANY_ROWS:
-        samples = _reshape(xp.moveaxis(block, mode + 1, 1), (n * p, -1))
-        return _reshape(xp.matmul(vectors, samples.T), shape)
-    return xp.permute_dims(xp.matmul(vectors, _reshape(block, (n, -1, p))), (1, 0, 2))
+        samples = reshaped(xp.moveaxis(block, mode + 1, 1), (n * p, -1))
+        return reshaped(xp.matmul(vectors, samples.T), shape)
+    return permuted(xp.matmul(vectors, reshaped(block, (n, -1, p))), (1, 0, 2))
 
 
 def contract_group(block: AnyArray, vectors: AnyArray, group: Sequence[int]) -> AnyArray:
@@ -115,17 +109,19 @@ def contract_group(block: AnyArray, vectors: AnyArray, group: Sequence[int]) -> 
     xp, left, right = namespace_of(block), n * prod(before), prod(after)
     if right > 1:
         # A matrix product for every sample (and entry of the modes to the left).
-        product = _swapped(xp.matmul(vectors, _reshape(block, (left, width, right))))
+        product = _swapped(xp.matmul(vectors, reshaped(block, (left, width, right))))
     else:
-        product = _contract_last(_reshape(block, (left, width)), vectors)
-    return _reshape(product, (rows, n, *before, *after))
+        product = _contract_last(reshaped(block, (left, width)), vectors)
+    return reshaped(product, (rows, n, *before, *after))
 
 
 def _swapped(product: AnyArray) -> AnyArray:
-    """Put rows before samples; arrays of NumPy are C-contiguous afterwards."""
+    """Put rows before samples, C-contiguous: several products begin with what is returned."""
     if isinstance(product, np.ndarray):
         return np.ascontiguousarray(product.transpose(1, 0, 2))
-    return namespace_of(product).permute_dims(product, (1, 0, 2))
+    # Other libraries have no word for it, but what is flattened is in order.
+    samples, rows, right = product.shape
+    return reshaped(reshaped(permuted(product, (1, 0, 2)), (-1,)), (rows, samples, right))
 
 
 def _contract_last(matrix: AnyArray, vectors: AnyArray) -> AnyArray:
@@ -152,11 +148,11 @@ def project_own(tensors: AnyArray, factors: Sequence[AnyArray], mode: int) -> An
     left, right = prod(shape[:mode]), prod(shape[mode + 1 :])
     if mode + 1 < len(shape):
         after = khatri_rao(factors[mode + 1 :])[:, :, None]
-        tensors = xp.matmul(_reshape(tensors, (rows, n * left * shape[mode], right)), after)
+        tensors = xp.matmul(reshaped(tensors, (rows, n * left * shape[mode], right)), after)
     if mode > 0:
         before = khatri_rao(factors[:mode])[:, None, None, :]
-        tensors = xp.matmul(before, _reshape(tensors, (rows, n, left, shape[mode])))
-    return _reshape(tensors, (rows, n, shape[mode]))
+        tensors = xp.matmul(before, reshaped(tensors, (rows, n, left, shape[mode])))
+    return reshaped(tensors, (rows, n, shape[mode]))
 
 
 def outside(group: Sequence[int], items: Sequence[Any]) -> list[Any]:

@@ -3,6 +3,9 @@
 ``K`` counts models, ``q`` the entries that an update solves for, ``c`` the columns of intercept and
 covariates. Every kernel costs the products of its projections, and ``n q^2`` flops a model for Gram
 matrices, made while the projections are in cache.
+
+A block may be on a device, in the arrays of its library. What belongs to its samples is there, too;
+what is told of models comes from NumPy and is small.
 """
 
 from dataclasses import dataclass, replace
@@ -12,10 +15,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.engines.arrays import (
+    AnyArray,
+    beside,
+    broadcast,
+    dtype_of,
+    is_ours,
+    join,
+    map_parts,
+    permuted,
+    reshaped,
+    room_beside,
+    row_products,
+    times,
+)
 from pyfastr.engines.draws import Draw
-from pyfastr.engines.parallel import map_threads, scratch, unlocking_columns
+from pyfastr.engines.parallel import scratch, unlocking_columns
 from pyfastr.engines.plan import CACHE_BYTES, Plan
 from pyfastr.engines.samples import Samples
+from pyfastr.sources.namespaces import cast, namespace_of
 
 Array = NDArray[Any]
 
@@ -31,15 +49,19 @@ class Block:
 
     Attributes
     ----------
-    values : ndarray
+    values : array
+        Of NumPy, or of another library and on its device.
     first : int
         Number of the first sample.
     samples : Samples
     """
 
-    values: Array
+    values: AnyArray
     first: int
     samples: Samples
+
+    def __len__(self) -> int:
+        return int(self.samples.response.shape[1])
 
 
 @dataclass(frozen=True)
@@ -68,15 +90,17 @@ class Features:
         rows = self.plan.rows
         return rows.n_terms * sum(rows.shape[m] for m in self.modes)
 
-    def parts(self, n_samples: int) -> list[slice]:
-        """Cut the models into parts whose features of so many samples are made at one time."""
+    def parts(self, block: Block) -> list[slice]:
+        """Cut the models into parts whose features of a block are made at one time."""
         n_models = len(self.plan.rows) // self.plan.rows.n_terms
-        size = n_samples * self.width * self.dtype.itemsize
-        step = max(1, FEATURES_BYTES // max(1, size))
+        room = FEATURES_BYTES if is_ours(block.values) else room_beside(block.values)
+        step = max(1, room // max(1, len(block.samples) * self.width * self.dtype.itemsize))
         return [slice(i, min(i + step, n_models)) for i in range(0, n_models, step)]
 
     def take(self, part: slice) -> "Features":
         """Return the features of some models."""
+        if self.plan.rows.places(part) == slice(0, len(self.plan.rows)):
+            return self
         shift = None if self.shift is None else self.shift[part]
         return Features(self.plan.take(part), self.modes, self.dtype, shift)
 
@@ -84,19 +108,24 @@ class Features:
         """Return a block as it is for some models: kept products are of each model."""
         if not self.plan.kept:
             return block
-        return replace(block, values=block.values[self.plan.rows.places(part)])
+        return replace(block, values=block.values[self.plan.rows.places(part), ...])
 
-    def of(self, values: Array) -> Array:
+    def of(self, values: AnyArray) -> AnyArray:
         """Return the features of one block; they may stand in the thread's scratch memory."""
         found = self.plan.project(values)
         parts = [side_by_side(found[m], self.plan.rows.n_terms) for m in self.modes]
         if len(parts) == 1:
             return parts[0]
+        if not is_ours(values):
+            return join(parts, axis=2)
         shape = (*parts[0].shape[:2], sum(part.shape[2] for part in parts))
         return np.concatenate(parts, axis=2, out=scratch(shape, self.dtype, "joint"))
 
-    def part(self, features: Array, part: slice) -> Array:
+    def part(self, features: AnyArray, part: slice) -> AnyArray:
         """Return the features of some models in the type that is asked for, shifted."""
+        if not is_ours(features):
+            some = cast(features[part, ...], self.dtype)
+            return some if self.shift is None else some - beside(self.shift[part][:, None], some)
         some = features[part]
         if self.shift is None and some.dtype == self.dtype:
             return some
@@ -157,81 +186,107 @@ def products(block: Block, features: Features, stated: Stated) -> Products:
     left : ndarray of shape (K, 2 + c) or (K, 0)
         Of residuals in the weights of the task: with themselves, the response and the nuisance.
     """
-    K, q, c = len(stated.task), features.width, block.samples.nuisance.shape[2]
-    gram = np.empty((K, q, q), features.dtype)
-    cross, own = np.empty((K, q, c + 1), features.dtype), np.empty((K, c + 1, c + 1))
-    left = np.empty((K, 0 if stated.vectors is None else 2 + c))
-    parts = features.parts(len(block.samples))
-    if len(parts) == 1:
-        _write_products(block, features, stated, (gram, cross, own, left))
-        return gram, cross, own, left
-    for some in parts:
-        found = gram[some], cross[some], own[some], left[some]
-        _write_products(features.beside(block, some), features.take(some), stated.take(some), found)
-    return gram, cross, own, left
+    K, q = len(stated.task), features.width
+    # NumPy writes the largest result of all parts to one place.
+    gram = np.empty((K, q, q), features.dtype) if is_ours(block.values) else None
+    found: list[Products] = []
+    for some in features.parts(block):
+        now, out = features.beside(block, some), None if gram is None else gram[some]
+        found += _products_at_once(now, features.take(some), stated.take(some), out)
+    grams, cross, own, left = zip(*found, strict=True)
+    return join(grams) if gram is None else gram, join(cross), join(own), join(left)
 
 
-def _write_products(block: Block, features: Features, stated: Stated, found: Products) -> None:
-    """Write the products of models whose features are made at one time."""
+def _products_at_once(
+    block: Block, features: Features, stated: Stated, gram: Array | None
+) -> list[Products]:
+    """Return the products of models whose features are made at one time, part by part."""
     every = features.of(block.values)
-    gram, cross, own, left = found
 
-    def work(part: slice) -> None:
+    def work(part: slice) -> Products:
         some, now = features.part(every, part), stated.take(part)
-        cross[part], own[part], left[part] = _products(block, some, now, gram[part])
+        return _products(block, some, now, None if gram is None else gram[part])
 
-    map_threads(work, work_parts(every))
+    return map_parts(work, every, work_parts)
 
 
-def _products(
-    block: Block, features: Array, stated: Stated, gram: Array
-) -> tuple[Array, Array, Array]:
-    """Return the products of a few models, and write their Gram matrices."""
-    samples, task, dtype = block.samples, stated.task, features.dtype
+def _products(block: Block, features: AnyArray, stated: Stated, gram: Array | None) -> Products:
+    """Return the products of a few models, Gram matrices written to `gram` if that is given."""
+    samples, task = block.samples, stated.task
     z, C = samples.response_of(task), samples.nuisance_of(task)
     further = None
     if stated.draw is not None:
-        further = stated.draw.exponential(block.first, features.shape[1], dtype)
+        further = stated.draw.exponential(block.first, features.shape[1], dtype_of(features))
+        further = beside(further, features)
     if stated.explained is not None:
-        features = features - C.astype(dtype, copy=False) @ stated.explained
-    left = np.empty((len(features), 0))
+        features = _without(features, C, stated.explained)
+    left = broadcast(z[:1, :0], (len(task), 0))
     if stated.vectors is not None:
-        residuals = z - (features @ stated.vectors[:, :, None].astype(dtype, copy=False))[..., 0]
+        residuals = z - times(features, beside(stated.vectors, features))
         left = misfits(residuals, z, C, samples.weights_of(task))
         z = residuals if stated.of_residuals else z
-    n_columns = unlocking_columns(features.shape[0] * features.shape[2])
-    shape = np.broadcast_shapes(z.shape, C.shape[:2])
-    columns = np.empty((*shape, C.shape[2] + n_columns), dtype)
-    columns[..., : C.shape[2]], columns[..., C.shape[2] :] = C, z[..., None]
-    weights = samples.weights_of(task, further)
-    cross, own = weighted_products(features, columns, weights, gram)
     n_columns = C.shape[2] + 1
-    return cross[:, :, :n_columns], own[:, :n_columns, :n_columns], left
+    columns = _columns(C, z, features)
+    weights = samples.weights_of(task, further)
+    gram, cross, own = weighted_products(features, columns, weights, gram)
+    # Of one row where all models share response, nuisance and weights.
+    own = broadcast(own[:, :n_columns, :n_columns], (len(task), n_columns, n_columns))
+    return gram, cross[:, :, :n_columns], own, left
+
+
+def _columns(C: AnyArray, z: AnyArray, features: AnyArray) -> AnyArray:
+    """Put nuisance and response side by side, in the type of the features.
+
+    For NumPy the response may come several times, as `unlocking_columns` wants it.
+    """
+    shape = np.broadcast_shapes(z.shape, C.shape[:2])
+    if not is_ours(features):
+        sides = broadcast(C, (*shape, C.shape[2])), broadcast(z[..., None], (*shape, 1))
+        return cast(join(sides, axis=2), dtype_of(features))
+    n_columns = unlocking_columns(features.shape[0] * features.shape[2])
+    columns = np.empty((*shape, C.shape[2] + n_columns), features.dtype)
+    columns[..., : C.shape[2]], columns[..., C.shape[2] :] = C, z[..., None]
+    return columns
+
+
+def _without(features: AnyArray, C: AnyArray, explained: Array) -> AnyArray:
+    """Take the nuisance out of features, given its coefficients ``(K, c, q)``."""
+    return features - cast(C, dtype_of(features)) @ beside(explained, features)
 
 
 def weighted_products(
-    features: Array, columns: Array, weights: Array | None, gram: Array
-) -> tuple[Array, Array]:
-    """Return products of columns with features and themselves, and write those of features."""
+    features: AnyArray, columns: AnyArray, weights: AnyArray | None, gram: Array | None
+) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Return products of features with themselves, with columns, and of columns with themselves.
+
+    The first are written to `gram` if that is given.
+    """
     some, columns, factor = _weighted(features, columns, weights)
-    transposed = some.transpose(0, 2, 1)
-    np.matmul(transposed, some, out=gram)
+    transposed = permuted(some, (0, 2, 1))
+    products = transposed @ some if gram is None else np.matmul(transposed, some, out=gram)
     cross = transposed @ columns
-    columns = columns.astype(float, copy=False)
-    own = columns.transpose(0, 2, 1) @ columns
-    if factor != 1:
-        gram *= gram.dtype.type(factor)
-    return cross * cross.dtype.type(factor), own * factor
+    columns = cast(columns, float)
+    own = permuted(columns, (0, 2, 1)) @ columns
+    if factor == 1:
+        return products, cross, own
+    products *= products.dtype.type(factor)
+    return products, cross * cross.dtype.type(factor), own * factor
 
 
-def _weighted(features: Array, columns: Array, g: Array | None) -> tuple[Array, Array, float]:
+def _weighted(
+    features: AnyArray, columns: AnyArray, g: AnyArray | None
+) -> tuple[AnyArray, AnyArray, float]:
     """Scale samples by the roots of their weights, and leave out those that no model weighs.
 
     Weights that are all the same come as one factor of all products, and spare a multiplication.
-    What is returned for the features may stand in the thread's scratch memory.
+    What is returned for the features may stand in the thread's scratch memory. A device is not
+    asked about weights: its answer would have to be waited for.
     """
     if g is None:
         return features, columns, 1.0
+    if not is_ours(features):
+        root = cast(namespace_of(g).sqrt(g), dtype_of(features))[..., None]
+        return features * root, columns * root, 1.0
     used = np.flatnonzero(g.any(axis=0))
     if len(used) < features.shape[1]:
         room = scratch((len(features), len(used), features.shape[2]), features.dtype, "used")
@@ -245,16 +300,15 @@ def _weighted(features: Array, columns: Array, g: Array | None) -> tuple[Array, 
     return np.multiply(features, root, out=room), columns * root, 1.0
 
 
-def misfits(residuals: Array, z: Array, C: Array, g: Array | None) -> Array:
+def misfits(residuals: AnyArray, z: AnyArray, C: AnyArray, g: AnyArray | None) -> AnyArray:
     """Return sums ``(K, 2 + c)`` of residuals with themselves, the response and the nuisance."""
     weighted = residuals if g is None else residuals * g
-    own = np.einsum("kn,kn->k", weighted, residuals)
-    with_z = np.einsum("kn,kn->k", weighted, np.broadcast_to(z, weighted.shape))
-    with_C = (weighted[:, None] @ C)[:, 0]
-    return np.concatenate([own[:, None], with_z[:, None], with_C], axis=1).astype(float)
+    own, with_z = row_products(weighted, residuals), row_products(weighted, z)
+    with_C = (weighted[:, None, :] @ C)[:, 0, :]
+    return cast(join([own[:, None], with_z[:, None], with_C], axis=1), float)
 
 
-def losses(block: Block, features: Features, stated: Stated) -> tuple[Array]:
+def losses(block: Block, features: Features, stated: Stated) -> tuple[AnyArray]:
     """Return `misfits` of the models as they are."""
     assert stated.vectors is not None
     samples, task = block.samples, stated.task
@@ -263,73 +317,77 @@ def losses(block: Block, features: Features, stated: Stated) -> tuple[Array]:
     return (misfits(residuals, z, C, samples.weights_of(task)),)
 
 
-def fitted(block: Block, features: Features, vectors: Array) -> Array:
+def fitted(block: Block, features: Features, vectors: Array) -> AnyArray:
     """Return features times vectors ``(K, q)``: ``(K, n)``."""
     found = []
-    for some in features.parts(len(block.samples)):
+    for some in features.parts(block):
         now, values = features.take(some), features.beside(block, some).values
         found += _times(now.of(values), now, vectors[some])
-    return np.concatenate(found)
+    return join(found)
 
 
-def _times(every: Array, features: Features, vectors: Array) -> list[Array]:
+def _times(every: AnyArray, features: Features, vectors: Array) -> list[AnyArray]:
     """Return features that are made times vectors, part by part."""
-    columns = vectors[:, :, None].astype(features.dtype, copy=False)
 
-    def multiply(part: slice) -> Array:
-        return (features.part(every, part) @ columns[part])[..., 0]
+    def multiply(part: slice) -> AnyArray:
+        some = features.part(every, part)
+        return times(some, beside(vectors[part], some))
 
-    return map_threads(multiply, work_parts(every))
+    return map_parts(multiply, every, work_parts)
 
 
-def features_of(block: Block, features: Features) -> Array:
+def features_of(block: Block, features: Features) -> AnyArray:
     """Return the features ``(K, n, q)`` in memory of their own."""
-    return np.array(features.part(features.of(block.values), slice(None)))
+    return _owned(features.part(features.of(block.values), slice(None)))
 
 
-def projected(block: Block, plan: Plan, mode: int) -> Array:
+def projected(block: Block, plan: Plan, mode: int) -> AnyArray:
     """Return the projections ``(K * R, n, p)`` of every term, in memory of their own."""
-    return np.array(plan.project(block.values)[mode])
+    return _owned(plan.project(block.values)[mode])
 
 
-def contracted(block: Block, plan: Plan) -> Array:
+def _owned(x: AnyArray) -> AnyArray:
+    """Copy what may stand in scratch memory, which other libraries do without."""
+    return np.array(x) if is_ours(x) else x
+
+
+def contracted(block: Block, plan: Plan) -> AnyArray:
     """Return a block contracted with one mode, for later projections."""
     return plan.contract(block.values)
 
 
 def curved_products(
-    block: Block, further: Array, response: Array, task: Array, explained: Array | None
-) -> tuple[Array, Array, Array]:
+    block: Block, further: AnyArray, response: AnyArray, task: Array, explained: Array | None
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Return products of kept features in weights, and with a response, of each model and sample.
 
     Parameters
     ----------
     block : Block
         Of features ``(K, n, q)``.
-    further, response : ndarray of shape (K, n)
+    further, response : array of shape (K, n)
+        Where the block is.
     task : ndarray of shape (K,)
     explained : ndarray of shape (K, c, q), optional
         Coefficients of the nuisance to be taken out of the features first.
     """
     features, samples = block.values, block.samples
-    C = np.broadcast_to(samples.nuisance_of(task), (*response.shape, samples.nuisance.shape[2]))
+    C = broadcast(samples.nuisance_of(task), (*response.shape, samples.nuisance.shape[2]))
     if explained is not None:
-        features = features - C.astype(features.dtype, copy=False) @ explained
-    columns = np.concatenate([C, response[:, :, None]], axis=2).astype(features.dtype, copy=False)
-    gram = np.empty((len(features), features.shape[2], features.shape[2]), features.dtype)
-    weights = samples.weights_of(task, further)
-    cross, own = weighted_products(features, columns, weights, gram)
-    return gram, cross, own
+        features = _without(features, C, explained)
+    columns = cast(join([C, response[..., None]], axis=2), dtype_of(features))
+    return weighted_products(features, columns, samples.weights_of(task, further), None)
 
 
-def kept_times(block: Block, vectors: Array) -> Array:
+def kept_times(block: Block, vectors: Array) -> AnyArray:
     """Return kept features times vectors ``(K, q)``: ``(K, n)``."""
-    return (block.values @ vectors[:, :, None])[..., 0]
+    features = block.values
+    return times(features, vectors if is_ours(features) else beside(vectors, features))
 
 
 def drawn_sums(
     block: Block, draw: Draw | None, task: Array, scale: float
-) -> tuple[Array, Array, Array]:
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Return sums of samples weighted by their response, and what takes the nuisance out of them.
 
     Returns
@@ -340,34 +398,35 @@ def drawn_sums(
     explained : ndarray of shape (L, c)
         Sums of the nuisance weighted as the samples are.
     """
-    samples, n = block.samples, len(block.values)
-    coefficients = np.broadcast_to(samples.response_of(task), (len(task), n))
+    samples, n = block.samples, len(block)
+    coefficients = broadcast(samples.response_of(task), (len(task), n))
     if draw is not None:
-        coefficients = coefficients * draw.exponential(block.first, n)
+        coefficients = coefficients * beside(draw.exponential(block.first, n), coefficients)
     g = samples.weights_of(task)
     coefficients = coefficients if g is None else coefficients * g
     C = samples.nuisance
-    weighted = C if samples.weights is None else C * samples.weights[:, :, None]
-    explained = (coefficients[:, None] @ samples.nuisance_of(task))[:, 0]
+    weighted = C if samples.weights is None else C * samples.weights[..., None]
+    explained = (coefficients[:, None, :] @ samples.nuisance_of(task))[:, 0, :]
     T, _, c = weighted.shape
-    rows = np.concatenate([coefficients, weighted.transpose(0, 2, 1).reshape(T * c, n)])
+    rows = join([coefficients, reshaped(permuted(weighted, (0, 2, 1)), (T * c, n))])
     (sums,) = weighted_sums(block, rows, scale)
-    return sums[: len(task)], sums[len(task) :].reshape(T, c, sums.shape[1]), explained
+    columns = reshaped(sums[len(task) :, ...], (T, c, sums.shape[1]))
+    return sums[: len(task), ...], columns, explained
 
 
-def weighted_sums(block: Block, coefficients: Array, scale: float) -> tuple[Array]:
+def weighted_sums(block: Block, coefficients: AnyArray, scale: float) -> tuple[AnyArray]:
     """Return ``sum_i c[l, i] X_i / scale`` for every row of coefficients."""
-    rows = (coefficients / scale).astype(block.values.dtype, copy=False)
-    return (rows @ block.values.reshape(len(block.values), -1),)
+    rows = cast(coefficients / scale, dtype_of(block.values))
+    return (rows @ reshaped(block.values, (len(block), -1)),)
 
 
-def side_by_side(projection: Array, n_terms: int) -> Array:
+def side_by_side(projection: AnyArray, n_terms: int) -> AnyArray:
     """Put the projections ``(K * R, n, p)`` of a model's terms side by side: ``(K, n, R p)``."""
     L, n, p = projection.shape
     if n_terms == 1:
         return projection
-    terms = projection.reshape(L // n_terms, n_terms, n, p)
-    return terms.transpose(0, 2, 1, 3).reshape(L // n_terms, n, n_terms * p)
+    terms = permuted(reshaped(projection, (L // n_terms, n_terms, n, p)), (0, 2, 1, 3))
+    return reshaped(terms, (L // n_terms, n, n_terms * p))
 
 
 def cache_parts(array: Array) -> list[slice]:

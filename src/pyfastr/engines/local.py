@@ -1,6 +1,6 @@
 """X that is read in this process: from memory, or from files."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from itertools import pairwise
 from math import ceil, prod
@@ -9,12 +9,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.engines.arrays import beside
 from pyfastr.engines.base import Engine, Kernel
 from pyfastr.engines.centre import Centre
 from pyfastr.engines.kernels import Block
-from pyfastr.engines.parallel import in_order, map_threads
+from pyfastr.engines.parallel import in_order
 from pyfastr.engines.samples import Samples
 from pyfastr.sources import RoundedSource, Source, is_in_memory, thin
+from pyfastr.sources.namespaces import cast, take, to_host
 
 Array = NDArray[Any]
 
@@ -56,11 +58,11 @@ class LocalEngine(Engine):
 
     def subset(self, which: Array, samples: Samples) -> "LocalEngine":
         """Return an engine of some samples, by ascending number, and what belongs to them."""
-        return LocalEngine(thin(self.source, which, self.budget.subset), samples, self.scale)
+        return type(self)(thin(self.source, which, self.budget.subset), samples, self.scale)
 
     def rounded(self) -> "LocalEngine":
         """Return the same with X in float32."""
-        return LocalEngine(RoundedSource(self.source), self.samples, self.scale, self._centre)
+        return type(self)(RoundedSource(self.source), self.samples, self.scale, self._centre)
 
     def _total(
         self, kernel: Kernel, *, kept: Any = None, along: Sequence[Array] = (), wide: int = 0
@@ -70,16 +72,24 @@ class LocalEngine(Engine):
         if wide:
             # One after another: these results are larger than the blocks.
             return reduce(add, map(work, self._wide_slices(wide)))
-        return reduce(add, in_order(work, self._slices))
+        return reduce(add, self._each(work))
 
     def _keep(self, kernel: Kernel, *, kept: Any = None) -> dict[int, Array]:
         self.passes += kept is None
-        blocks = map_threads(self._work(kernel, kept, ()), self._slices)
+        blocks = self._each(self._work(kernel, kept, ()))
         starts = [rows.start for rows in self._slices]
         return dict(zip(starts, blocks, strict=True))
 
     def _collect(self, kernel: Kernel, *, kept: Any = None) -> Array:
         return np.concatenate(list(self._keep(kernel, kept=kept).values()), axis=1)
+
+    def _each(self, work: Callable[[slice], Any]) -> Iterable[Any]:
+        """Apply work to every block, and return the results in order."""
+        return in_order(work, self._slices)
+
+    def _values(self, rows: slice) -> Any:
+        """Return the block of these samples."""
+        return self.source.read(rows)
 
     def _work(
         self, kernel: Kernel, kept: dict[int, Array] | None, along: Sequence[Array]
@@ -87,7 +97,7 @@ class LocalEngine(Engine):
         """Return what is done with one block."""
 
         def work(rows: slice) -> Any:
-            values = self.source.read(rows) if kept is None else kept[rows.start]
+            values = self._values(rows) if kept is None else kept[rows.start]
             own = self._own.get(rows.start)
             if own is None or len(own) != rows.stop - rows.start:
                 own = self.samples.rows(rows)
@@ -124,30 +134,36 @@ class LocalEngine(Engine):
 
     def sample_products(self, used: Array, shift: Array) -> Array:
         """Return inner products of all pairs of samples: for each group of blocks, a pass to it."""
+        numbers, slices = np.flatnonzero(used), self._pair_slices()
 
-        def read(rows: slice) -> Array:
-            block = self.source.read(rows)
-            block = block if used.all() else block[:, used]
-            return (block / self.scale).astype(float, copy=False) - shift[used]
+        def read(rows: slice) -> Any:
+            block = self._values(rows)
+            block = block if used.all() else take(block, numbers, axis=1)
+            block = cast(block / self.scale, float)
+            return block - beside(shift[used], block)
 
         kernel = np.empty((self.n_samples,) * 2)
         for group in self._groups():
             held = {rows.start: (rows, read(rows)) for rows in group}
-            for others in self.source.slices:
+            for others in slices:
                 if others.start > group[-1].start:
                     break
                 other = held[others.start][1] if others.start in held else read(others)
                 for rows, block in held.values():
                     if rows.start >= others.start:
-                        kernel[rows, others] = block @ other.T
+                        kernel[rows, others] = to_host(block @ other.T)
                         kernel[others, rows] = kernel[rows, others].T
         return kernel
+
+    def _pair_slices(self) -> Sequence[slice]:
+        """Return the blocks whose samples are multiplied with each other, converted to float64."""
+        return self.source.slices
 
     def _groups(self) -> list[list[slice]]:
         """Blocks that are held at one time: single ones, or of files what the budget allows."""
         room = 1 if is_in_memory(self.source) else self.budget.batch // (8 * self.shape[0])
         groups: list[list[slice]] = []
-        for rows in self.source.slices:
+        for rows in self._pair_slices():
             if groups and rows.stop - groups[-1][0].start <= room:
                 groups[-1].append(rows)
             else:

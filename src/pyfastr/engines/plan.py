@@ -10,10 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.engines.arrays import (
+    AnyArray,
+    broadcast,
+    dtype_of,
+    is_ours,
+    join,
+    parts_of,
+    size_of_rows,
+)
 from pyfastr.engines.contraction import (
     Route,
     contract_group,
     contract_others,
+    contracted_others,
     gather,
     khatri_rao,
     outside,
@@ -22,6 +32,7 @@ from pyfastr.engines.contraction import (
     routes_to_all,
 )
 from pyfastr.engines.parallel import scratch
+from pyfastr.sources.namespaces import cast, to_device
 
 Array = NDArray[Any]
 
@@ -60,7 +71,7 @@ class Rows:
         return cls(rows, components[0].shape[1], scale)
 
     def __len__(self) -> int:
-        return len(self.factors[0])
+        return int(self.factors[0].shape[0])
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -79,7 +90,16 @@ class Rows:
     def product(self, group: Sequence[int]) -> Array:
         """Khatri-Rao product of a group; it carries the scale, so that no product overflows."""
         product = khatri_rao([self.factors[m] for m in group])
-        return product if self.scale == 1 else (product / self.scale).astype(product.dtype)
+        return product if self.scale == 1 else cast(product / self.scale, self.dtype)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the components, which is that of X."""
+        return dtype_of(self.factors[0])
+
+    def beside(self, values: AnyArray) -> "Rows":
+        """Return the same where a block on a device is."""
+        return replace(self, factors=[to_device(f, like=values) for f in self.factors])
 
 
 @dataclass(frozen=True)
@@ -115,16 +135,18 @@ class Plan:
         """Return the same for some of the models."""
         return replace(self, rows=self.rows.take(models))
 
-    def project(self, values: Array) -> dict[int, Array]:
+    def project(self, values: AnyArray) -> dict[int, AnyArray]:
         """Return the projections ``(K * R, n, p_m)`` of a block by mode.
 
         They may stand in the thread's scratch memory.
         """
         if len(self.rows.shape) == 1:
             samples = values if self.rows.scale == 1 else values / self.rows.scale
-            return {0: np.broadcast_to(samples, (len(self.rows), *samples.shape))}
+            return {0: broadcast(samples, (len(self.rows), *samples.shape))}
         if self.kept:
             return self._from_kept(values)
+        if not is_ours(values):
+            return self._made_there(values)
         modes = [m for route in self.routes for m in route.modes]
         sizes = {m: self.rows.shape[m] for m in modes}
         outs = _rooms(len(self.rows), len(values), sizes, values.dtype)
@@ -140,16 +162,47 @@ class Plan:
             own = {m: outs[m] for m in route.modes}
             _follow(route, values, vectors, self.rows.factors, own)
 
-    def _from_kept(self, values: Array) -> dict[int, Array]:
+    def _made_there(self, values: AnyArray) -> dict[int, AnyArray]:
+        """Return the projections of a block on a device, a few samples at a time."""
+        plan = self._beside(values)
+        largest = max(prod(outside(r.group, self.rows.shape)) for r in self.routes)
+        made = largest * len(self.rows) * self.rows.dtype.itemsize
+        cuts = parts_of(values, max(size_of_rows(values), made))
+        parts = [plan._follow_all(values[part, ...]) for part in cuts]
+        return {m: join([part[m] for part in parts], axis=1) for m in parts[0]}
+
+    def _follow_all(self, values: AnyArray) -> dict[int, AnyArray]:
+        """Return the projections of some samples beside the components."""
+        if self.support is not None:
+            values = gather(values, self.support, self.routes[0].modes[0])
+        found: dict[int, AnyArray] = {}
+        for route, vectors in zip(self.routes, self.vectors, strict=True):
+            others = outside(route.group, range(len(self.rows.factors)))
+            if len(others) == 1:
+                found[others[0]] = contracted_others(values, vectors, others[0])
+            else:
+                partial = contract_group(values, vectors, route.group)
+                found |= self._contract_rest(partial, route)
+        return found
+
+    def _from_kept(self, values: AnyArray) -> dict[int, AnyArray]:
         """Contract what the first product left."""
-        (route,) = self.routes
+        return self._beside(values)._contract_rest(values, self.routes[0])
+
+    def _contract_rest(self, partial: AnyArray, route: Route) -> dict[int, AnyArray]:
+        """Contract what the product with a route's group has left, for each mode it serves."""
         others = outside(route.group, range(len(self.rows.factors)))
         inner = [self.rows.factors[m] for m in others]
-        return {m: project_own(values, inner, others.index(m)) for m in route.modes}
+        return {m: project_own(partial, inner, others.index(m)) for m in route.modes}
 
-    def contract(self, values: Array) -> Array:
+    def contract(self, values: AnyArray) -> AnyArray:
         """Return a block contracted with the route's group alone, to be kept."""
-        return contract_group(values, self.vectors[0], self.routes[0].group)
+        vectors = self._beside(values).vectors[0]
+        return contract_group(values, vectors, self.routes[0].group)
+
+    def _beside(self, values: AnyArray) -> "Plan":
+        """Return the same with its components where a block is."""
+        return self if is_ours(values) else replace(self, rows=self.rows.beside(values))
 
 
 @dataclass(frozen=True)

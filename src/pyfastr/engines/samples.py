@@ -6,12 +6,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.sources.namespaces import take, to_device
+
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Samples:
     """T tasks on the same samples: a response, weights and a nuisance of each.
+
+    The arrays are of NumPy, or beside a block of X on its device.
 
     Attributes
     ----------
@@ -40,6 +44,14 @@ class Samples:
         """Return some of the samples, as they are."""
         weights = None if self.weights is None else self.weights[:, which]
         return Samples(self.response[:, which], self.nuisance[:, which], weights)
+
+    def beside(self, values: Any) -> "Samples":
+        """Return the same where a block of X is."""
+        if isinstance(values, np.ndarray):
+            return self
+        weights = None if self.weights is None else to_device(self.weights, like=values)
+        response, nuisance = (to_device(a, like=values) for a in (self.response, self.nuisance))
+        return Samples(response, nuisance, weights)
 
     def task(self, which: int) -> "Samples":
         """Return one task."""
@@ -74,9 +86,12 @@ class Samples:
         return bool(C.shape[2] and np.all((np.abs(constant - 1) < 1e-6) | (g == 0)))
 
 
-def rows_of(values: Array, task: Array) -> Array:
+def rows_of(values: Any, task: Array) -> Array:
     """Return each model's row of an array with one row a task, shared where there is one."""
-    return values if len(values) == 1 else values[task]
+    if values.shape[0] == 1:
+        return values
+    rows: Array = values[task] if isinstance(values, np.ndarray) else take(values, task, axis=0)
+    return rows
 
 
 def _own(values: Array, part: slice) -> Array:

@@ -27,7 +27,7 @@ from pyfastr.estimators.validation import (
 )
 from pyfastr.estimators.warning import warn
 from pyfastr.estimators.watching import CallbackSupportMixin
-from pyfastr.solver.models import Models
+from pyfastr.solver.models import Models, settle_signs
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.solve import Fit, Settings, solve
 from pyfastr.sources.namespaces import to_host
@@ -143,7 +143,8 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, DispatchMixin, LinearTensorMi
                 "Rescale one."
             )
         self.factors_ = [
-            np.ascontiguousarray(c[0][order].T.astype(dtype, copy=False)) for c in models.components
+            np.ascontiguousarray(c[0][order].T.astype(dtype, copy=False))
+            for c in settle_signs(models.components)
         ]
         self.scales_ = typed
         self._coefficient = LazyCoefficient(self.factors_, self.scales_)

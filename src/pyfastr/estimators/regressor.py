@@ -147,7 +147,8 @@ class FasTRRegressor(NumberMixin, FasTRBase):
     coef_ : ndarray of shape (p1, ..., pM)
         The coefficient W, built from the factors on first use.
     factors_ : list of M ndarrays of shape (p_m, n_terms)
-        Components of unit length; a term that vanished is zero.
+        Components of unit length; a term that vanished is zero. The largest entry is positive in
+        all modes but the first.
     scales_ : ndarray of shape (n_terms,)
         :math:`\sigma_r`, in descending order.
     intercept_ : float

@@ -19,7 +19,6 @@ from pyfastr.estimators.labels import check_modes, record_modes
 from pyfastr.estimators.namespaces import admit, on_host
 from pyfastr.estimators.warning import warn
 from pyfastr.sources import (
-    DeviceSource,
     Source,
     as_source,
     block_where_it_is,
@@ -293,19 +292,14 @@ class LinearTensorMixin(TensorInputMixin):
     def _linear_prediction(self, X: Any) -> Array:
         """Read X once, block by block."""
         source = as_source(check_tensor(self, X, reset=False))
-        weights = _beside(source, np.ravel(to_host(self.coef_)))
+        weights: Any = np.ravel(to_host(self.coef_)).astype(source.dtype, copy=False)
         prediction = np.empty(source.shape[0], dtype=source.dtype)
         for rows, block in finite_blocks_there(source):
             samples = namespace_of(block).reshape(block, (block.shape[0], -1))
+            weights = to_device(weights, like=block)
             prediction[rows] = to_host(samples @ weights)
         prediction += self.intercept_
         return prediction
-
-
-def _beside(source: Source, array: Array) -> Any:
-    """Return an array in the type of a source, on the device that has its blocks."""
-    typed = array.astype(source.dtype, copy=False)
-    return to_device(typed, like=source.array) if isinstance(source, DeviceSource) else typed
 
 
 def _as_samples(estimator: Any, X: Any, min_samples: int) -> Samples:

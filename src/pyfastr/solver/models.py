@@ -111,6 +111,23 @@ class Models:
         return total.sum(axis=0)
 
 
+def settle_signs(components: Sequence[Array]) -> list[Array]:
+    """Turn components ``(K, R, p_m)`` so that in all modes but the first the largest is positive.
+
+    Signs of two modes can change together without a change of W. Which of both a search ends with
+    is up to its starts, and to rounding.
+    """
+    first, *others = components
+    turned = []
+    for component in others:
+        largest = np.abs(component).argmax(axis=-1, keepdims=True)
+        sign = np.where(np.take_along_axis(component, largest, axis=-1) < 0, -1.0, 1.0)
+        sign = sign.astype(component.dtype)
+        turned.append(component * sign)
+        first = first * sign
+    return [first, *turned]
+
+
 def put(models: Models, which: Array, new: Models) -> Models:
     """Return the models with some of them replaced."""
     components = [c.copy() for c in models.components]

@@ -10,7 +10,7 @@ from pyfastr.sources.base import (
 )
 from pyfastr.sources.cluster import ClusterSource
 from pyfastr.sources.dask_array import WholeSamples, computed, dask_behind
-from pyfastr.sources.device import DeviceSource
+from pyfastr.sources.device import DeviceSource, is_on_device
 from pyfastr.sources.memory import ArraySource
 from pyfastr.sources.rounded import RoundedSource
 from pyfastr.sources.scaled import ScaledSource
@@ -34,6 +34,7 @@ __all__ = [
     "computed",
     "dask_behind",
     "is_in_memory",
+    "is_on_device",
     "is_stored",
     "largest_entry",
     "size_of",

@@ -10,7 +10,7 @@ from pyfastr.config import current_budget
 from pyfastr.sources.chunked import ChunkedReader, is_dataset
 from pyfastr.sources.cluster import ClusterSource
 from pyfastr.sources.dask_array import dask_behind, dask_source
-from pyfastr.sources.device import DeviceSource
+from pyfastr.sources.device import DeviceSource, is_on_device
 from pyfastr.sources.files import reader_of_files
 from pyfastr.sources.mapped import mapped_reader
 from pyfastr.sources.memory import BLOCK_BYTES, ArraySource
@@ -108,9 +108,9 @@ def _sizes_there(source: ClusterSource) -> Iterator[float]:
         yield max(0.0, -low, high)
 
 
-def block_where_it_is(source: Source, rows: slice) -> Array:
+def block_where_it_is(source: Any, rows: slice) -> Any:
     """Return a block on the device that has it, if that is not the host."""
-    return source.block(rows) if isinstance(source, DeviceSource) else source.read(rows)
+    return source.block(rows) if is_on_device(source) else source.read(rows)
 
 
 def size_of(source: Source, rows: slice, block: Array) -> float:

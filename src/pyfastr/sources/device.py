@@ -31,13 +31,18 @@ class DeviceSource(ArrayManners):
         X itself.
     block_dtype : dtype
         Of blocks, as the library of X calls it.
+    is_viewed : bool
+        Whether blocks are views.
     """
+
+    on_device = True
 
     def __init__(self, X: Any, *, block_bytes: int = BLOCK_BYTES) -> None:
         self.array = X
         self.shape: tuple[int, ...] = tuple(map(int, X.shape))
         self.dtype = host_dtype(X)
         self.block_dtype = getattr(namespace_of(X), self.dtype.name)
+        self.is_viewed = X.dtype == self.block_dtype
         self.slices = even_slices(
             self.shape[0], self.dtype.itemsize * prod(self.shape) / block_bytes
         )
@@ -50,3 +55,8 @@ class DeviceSource(ArrayManners):
     def read(self, rows: slice) -> Array:
         """Return the block of these samples on the host, for work that NumPy does."""
         return np.ascontiguousarray(to_host(self.block(rows)))
+
+
+def is_on_device(source: Any) -> bool:
+    """Whether a source has blocks of another library than NumPy, which `block` returns."""
+    return bool(getattr(source, "on_device", False))

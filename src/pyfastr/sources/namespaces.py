@@ -96,6 +96,19 @@ def take(x: Any, numbers: Array, *, axis: int) -> Any:
     return namespace_of(x).take(x, to_device(numbers, like=x), axis=axis)
 
 
+def cast(x: Any, dtype: Any) -> Any:
+    """Return an array in a type of NumPy, itself if it has that already.
+
+    A device without float64 gives float32 instead.
+    """
+    if isinstance(x, np.ndarray):
+        return x.astype(dtype, copy=False)
+    xp, wanted = namespace_of(x), np.dtype(dtype).name
+    if wanted == "float64" and x.dtype != xp.float64 and not _has_float64(x):
+        wanted = "float32"
+    return xp.astype(x, getattr(xp, wanted), copy=False)
+
+
 def host_dtype(x: Any) -> np.dtype[Any]:
     """Return the type of blocks: float32 or float64 as they are, the best there is for all else."""
     xp = namespace_of(x)
