@@ -33,8 +33,7 @@ class FasTRPath:
     ----------
     thresholds : ndarray of shape (n_thresholds,)
     factors : list of M ndarrays of shape (n_thresholds, p_m, n_terms)
-        Components of unit length; a term that vanished is zero. The largest entry is positive in
-        all modes but the first.
+        Components of unit length; a term that vanished is zero.
     scales : ndarray of shape (n_thresholds, n_terms)
     intercepts : ndarray of shape (n_thresholds,)
     covariate_coefs : ndarray of shape (n_thresholds, n_covariates)
