@@ -19,7 +19,31 @@ from pyfastr.solver.models import Models
 from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.sweep import cyclic_sweep, simultaneous_sweep
-from pyfastr.sources import ArraySource, DeviceSource, as_source
+from pyfastr.sources import ArraySource, ClusterSource, DeviceSource, as_source
+
+
+@cache
+def two_workers():
+    """A cluster that no Dask array uses by itself."""
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    cluster = distributed.LocalCluster(**options, silence_logs=50)
+    return distributed.Client(cluster, set_as_default=False)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _workers_are_sent_home():
+    yield
+    if two_workers.cache_info().currsize:
+        two_workers().cluster.close()
+        two_workers().close()
+        two_workers.cache_clear()
+
+
+def on_cluster(X):
+    lazy = pytest.importorskip("dask.array").from_array(X, (60, -1, -1, -1))
+    return ClusterSource(lazy, two_workers())
+
 
 # How X comes to live there: of an array, and of a function that writes it to files and opens them.
 PLACES = {
@@ -31,6 +55,7 @@ PLACES = {
     "zarr": lambda X, store: store(X, "zarr 3"),
     "npy files": lambda X, store: store(X, "npy files"),
     "dask": lambda X, store: pytest.importorskip("dask.array").from_array(X, (60, -1, -1, -1)),
+    "cluster": lambda X, store: on_cluster(X),
     "torch": lambda X, store: DeviceSource(
         pytest.importorskip("torch").asarray(X), block_bytes=X[:10].nbytes
     ),

@@ -65,9 +65,29 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, thread_name_prefix=_WORKER)
 
 
+class _Alone(threading.local):
+    """Whether a thread starts no others."""
+
+    is_so = False
+
+
+_alone = _Alone()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep to this thread and to a single-threaded BLAS: others have work for the other cores."""
+    before, _alone.is_so = _alone.is_so, True
+    try:
+        with _single_threaded_blas():
+            yield
+    finally:
+        _alone.is_so = before
+
+
 def _in_worker() -> bool:
     """Whether this is a thread of the pool: waiting there for another could be for ever."""
-    return threading.current_thread().name.startswith(_WORKER)
+    return _alone.is_so or threading.current_thread().name.startswith(_WORKER)
 
 
 # A forked process has none of its parent's threads and must start its own.
