@@ -26,7 +26,7 @@ from pyfastr.sources import ArraySource, ClusterSource, DeviceSource, as_source
 def two_workers():
     """A cluster that no Dask array uses by itself."""
     distributed = pytest.importorskip("distributed")
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     cluster = distributed.LocalCluster(**options, silence_logs=50)
     return distributed.Client(cluster, set_as_default=False)
 

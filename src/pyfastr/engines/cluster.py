@@ -1,6 +1,7 @@
 """X on the workers of a Dask cluster: kernels go there, small sums come back."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Any, Self
 
@@ -25,25 +26,37 @@ FAN_IN = 8
 
 
 class _PerPart:
-    """Futures of something that each part has; parts that took the place of others get it anew.
+    """Futures of something that each part has; parts that took the place of others get it anew."""
 
-    Parameters
-    ----------
-    make : callable
-        Given parts, starts what makes it.
-    """
-
-    def __init__(self, make: Callable[[Sequence[Part]], Sequence[Any]]) -> None:
-        self._make = make
+    def __init__(self) -> None:
         self._made: dict[Part, Any] = {}
 
-    def of(self, parts: Sequence[Part]) -> list[Any]:
+    def of(
+        self, parts: Sequence[Part], make: Callable[[Sequence[Part]], Sequence[Any]]
+    ) -> list[Any]:
         """Return the futures of parts, made where they are missing; others are let go."""
         missing = [part for part in parts if part not in self._made]
         if missing:
-            made = self._made | dict(zip(missing, self._make(missing), strict=True))
+            made = self._made | dict(zip(missing, make(missing), strict=True))
             self._made = {part: made[part] for part in parts}
         return [self._made[part] for part in parts]
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What a kernel made of all parts, and how to make it again.
+
+    Attributes
+    ----------
+    kernel : callable
+    of : _Kept or None
+        What the kernel was given; None if that was X.
+    futures : _PerPart
+    """
+
+    kernel: Kernel
+    of: "_Kept | None"
+    futures: _PerPart = field(default_factory=_PerPart)
 
 
 class ClusterEngine(Engine):
@@ -73,7 +86,7 @@ class ClusterEngine(Engine):
     ) -> None:
         super().__init__(source.shape, dtype or source.dtype, samples, scale, centre)
         self.source = source
-        self._bound = _PerPart(self._bind)
+        self._bound = _PerPart()
 
     def bind(self, samples: Samples, scale: float) -> Self:
         """Return an engine of the same X with other responses, weights and nuisance."""
@@ -113,9 +126,9 @@ class ClusterEngine(Engine):
             sums = [self.source.client.submit(_added, some, pure=False) for some in several]
         return sums
 
-    def _keep(self, kernel: Kernel, *, kept: Any = None) -> _PerPart:
+    def _keep(self, kernel: Kernel, *, kept: Any = None) -> _Kept:
         self.passes += kept is None
-        return _PerPart(lambda parts: self._start(parts, _arrays, kernel, kept))
+        return _Kept(kernel, kept)
 
     def _collect(self, kernel: Kernel, *, kept: Any = None) -> Array:
         self.passes += kept is None
@@ -141,7 +154,7 @@ class ClusterEngine(Engine):
 
     def _bind(self, parts: Sequence[Part]) -> list[Any]:
         """Send what belongs to the samples of parts to where their chunks are."""
-        own = [[self.samples.rows(rows) for rows in self._slices(part)] for part in parts]
+        own = [[(i.start, self.samples.rows(i)) for i in self._slices(part)] for part in parts]
         # Tasks that contain the data: should a worker die, the scheduler has them still.
         return self.source.submit([partial(_itself, some) for some in own], parts, [()] * len(own))
 
@@ -150,21 +163,21 @@ class ClusterEngine(Engine):
         parts: Sequence[Part],
         work: Work,
         kernel: Kernel,
-        kept: _PerPart | None = None,
+        kept: _Kept | None = None,
         along: Sequence[Array] = (),
     ) -> list[Any]:
         """Have a kernel work on every chunk, or on what was kept of it, where it is."""
         dtype = self.dtype if kept is None else None
         tasks = []
         for part in parts:
-            slices = self._slices(part)
-            firsts = [rows.start for rows in slices]
-            columns = [[values[:, rows] for values in along] for rows in slices]
-            tasks.append(partial(_on_part, work, kernel, firsts, dtype, columns))
-        bound = self._bound.of(parts)
+            columns = [[values[:, i] for i in self._slices(part)] for values in along]
+            tasks.append(partial(_on_part, work, kernel, dtype, columns))
+        bound = self._bound.of(parts, self._bind)
         if kept is None:
             return self.source.work(tasks, parts, bound)
-        return self.source.submit(tasks, parts, list(zip(bound, kept.of(parts), strict=True)))
+        again = partial(self._start, work=_arrays, kernel=kept.kernel, kept=kept.of)
+        made = kept.futures.of(parts, again)
+        return self.source.submit(tasks, parts, zip(bound, made, strict=True))
 
     def _slices(self, part: Part) -> list[slice]:
         return [self.source.slices[number] for number in part.numbers]
@@ -177,21 +190,20 @@ def _itself(value: Any) -> Any:
 def _on_part(
     work: Work,
     kernel: Kernel,
-    firsts: Sequence[int],
     dtype: np.dtype[Any] | None,
     columns: Sequence[Sequence[Array]],
-    samples: Sequence[Samples],
+    bound: Sequence[tuple[int, Samples]],
     held: Iterable[Array],
 ) -> Any:
     """Work on a part in one thread; chunks of another type are converted one at a time."""
 
-    def on_block(item: tuple[Array, int, Samples, Sequence[Array]]) -> Any:
-        values, first, own, further = item
+    def on_block(item: tuple[tuple[int, Samples], Array, *tuple[Array, ...]]) -> Any:
+        (first, samples), values, *further = item
         values = values if dtype is None else np.ascontiguousarray(values, dtype=dtype)
-        return kernel(Block(values, first, own), *further)
+        return kernel(Block(values, first, samples), *further)
 
     with one_thread():
-        return work(on_block, list(zip(held, firsts, samples, columns, strict=True)))
+        return work(on_block, list(zip(bound, held, *columns, strict=True)))
 
 
 def _sum(on_block: Callable[..., Any], items: Sequence[tuple[Any, ...]]) -> tuple[Array, ...]:
@@ -209,7 +221,7 @@ def _values(
     on_block: Callable[..., Any], items: Sequence[tuple[Any, ...]]
 ) -> list[tuple[int, Array]]:
     """Return what a kernel makes of blocks, and the number of their first samples."""
-    firsts = [first for _, first, *_ in items]
+    firsts = [first for (first, _), *_ in items]
     return list(zip(firsts, map_threads(on_block, items), strict=True))
 
 

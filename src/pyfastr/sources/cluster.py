@@ -106,7 +106,7 @@ class ClusterSource(ArrayManners):
         pairs = zip(X.to_delayed().ravel(), pairwise(edges), strict=True) if X.ndim else ()
         self._chunks = [chunk for chunk, (i, j) in pairs if i < j]
         room = self.terms.memory_share * _memory_of(wait_for_workers(client, self.terms))
-        self._is_shared = _are_held(self._chunks)
+        self._is_shared = _are_held(X, self._chunks)
         self.is_persisted = self._is_shared or X.nbytes <= room
         # Chunks of another type are converted once if that fits too.
         self._kept_dtype = self.dtype if prod(self.shape) * self.dtype.itemsize <= room else X.dtype
@@ -180,18 +180,18 @@ class ClusterSource(ArrayManners):
             Given the parts, returns futures.
         """
         forgotten = import_module("distributed").CancelledError
-        self._replace_lost_parts()
         try:
+            self._replace_lost_parts()
             return gathered(self.client, start(self.parts), self.terms)
         except forgotten:
             _log.info("The cluster has forgotten X, a Dask array: its chunks are computed again.")
         try:
             self.parts = self._all_parts()
             return gathered(self.client, start(self.parts), self.terms)
-        except (forgotten, OSError) as error:
+        except forgotten as error:
             raise RuntimeError(
-                "X is a Dask array whose cluster lost data that it cannot make again, or whose "
-                "client is closed. Load X anew, with a client that is connected, and fit again."
+                "X is a Dask array whose cluster has lost data that it cannot make again, such as "
+                "those that were persisted before it was restarted. Load X anew and fit again."
             ) from error
 
     def work(
@@ -270,10 +270,11 @@ class ClusterSource(ArrayManners):
 
     def _replace_lost_parts(self) -> None:
         """Share out anew what workers held that are gone; look for them now and then."""
-        if not self.is_persisted or time.monotonic() - self._looked < self.terms.look:
+        is_open = self.client.status == "running"
+        if is_open and time.monotonic() - self._looked < self.terms.look:
             return
         workers = workers_of(self.client)
-        lost = [part for part in self.parts if part.worker not in workers]
+        lost = [part for part in self.parts if part.worker and part.worker not in workers]
         if lost and workers:
             numbers = sorted(number for part in lost for number in part.numbers)
             _log.info(
@@ -306,9 +307,9 @@ def _grouped(client: Any, chunks: dict[int, Any]) -> list[tuple[str | None, tupl
     return groups
 
 
-def _are_held(chunks: Sequence[Any]) -> bool:
+def _are_held(X: Any, chunks: Sequence[Any]) -> bool:
     """Whether workers have all chunks already, because the user has persisted X."""
-    futures = import_module("distributed").futures_of(chunks) if chunks else []
+    futures = import_module("distributed").futures_of(X)
     held = {future.key for future in futures if future.status in ("finished", "pending")}
     return bool(chunks) and all(chunk.key in held for chunk in chunks)
 

@@ -30,6 +30,11 @@ class Terms:
 
 def workers_of(client: Any) -> dict[str, Any]:
     """Return what the scheduler knows of workers that work, by address."""
+    if client.status != "running":
+        raise RuntimeError(
+            f"X is a Dask array, and the client of its cluster is {client.status}. Connect a "
+            "client to a cluster that runs, and fit again."
+        )
     workers = client.scheduler_info(n_workers=-1)["workers"]
     return {address: own for address, own in workers.items() if own["status"] == "running"}
 
