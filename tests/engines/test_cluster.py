@@ -52,21 +52,22 @@ def two_processes():
 
 
 @pytest.fixture(name="client")
-def client_in_force(cluster):
+def client_in_force(_settings, cluster):
     with distributed.Client(cluster) as client:
         yield client
 
 
 @pytest.fixture(name="own")
-def cluster_of_ones_own():
+def cluster_of_ones_own(_settings):
     """Two workers that a test may kill."""
     with cluster_of() as cluster, distributed.Client(cluster) as client:
         yield client
 
 
 @pytest.fixture(autouse=True)
-def _small_budget():
-    with config_context(memory_budget=BUDGET):
+def _settings():
+    """Leave no trace of clients that are closed before their time."""
+    with config_context(memory_budget=BUDGET), dask.config.set(scheduler=None):
         yield
 
 
@@ -197,7 +198,12 @@ def test_poisson_fits_beyond_the_workers_memory(client, data):
     counts = np.random.default_rng(0).poisson(np.exp((y - y.mean()) / y.std() / 2))
     source = ClusterSource(chunked(X, 125), client, terms=Terms(memory_share=0.0))
     # From a start of one's own there is no search, whose many passes take long this way.
-    options = {"loss": "poisson", "ridge": 1.0, "init": [np.ones((p, 1)) for p in SHAPE]}
+    options = {
+        "loss": "poisson",
+        "ridge": 1.0,
+        "tol": 0.01,
+        "init": [np.ones((p, 1)) for p in SHAPE],
+    }
     assert_same(coefficient(source, counts, **options), coefficient(X, counts, **options))
 
 
@@ -481,6 +487,20 @@ def test_data_that_cannot_be_made_again_are_an_error(own, data):
         coefficient(ClusterSource(lazy, own, terms=SOON), y)
 
 
+@posix
+def test_scattered_data_are_an_error_once_their_worker_is_gone(own, data):
+    X, y = data
+    parts = own.scatter([X[:125], X[125:]])
+    lazy = da.concatenate([da.from_delayed(part, (125, *SHAPE), X.dtype) for part in parts])
+    assert_same(coefficient(lazy, y), coefficient(X, y))
+    source = ClusterSource(lazy, own, terms=SOON)
+    with (
+        watched_by(Once(lambda: kill(own, 2))),
+        pytest.raises(RuntimeError, match="cannot make again"),
+    ):
+        coefficient(source, y)
+
+
 @pytest.mark.parametrize("what", ["client", "cluster"])
 def test_a_connection_that_is_closed_is_an_error(own, data, what):
     X, y = data
@@ -516,15 +536,53 @@ def test_nothing_runs_on_after_an_interrupt(client, data):
     assert not any(client.processing().values())
 
 
-def test_an_interrupt_ends_the_tasks_that_are_waited_for(client):
-    def sleep(seconds):
-        time.sleep(seconds)
+def asleep(seconds):
+    time.sleep(seconds)
 
-    slow = [client.submit(sleep, 0.5, pure=False) for _ in range(8)]
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+
+@pytest.fixture(name="interrupted")
+def interrupted_soon():
+    """Press Ctrl-C in a moment."""
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
+    yield
+    timer.join()
+
+
+@posix
+def test_an_interrupt_ends_the_tasks_that_are_waited_for(client, interrupted):
+    slow = [client.submit(asleep, 1.0, pure=False) for _ in range(8)]
     with pytest.raises(KeyboardInterrupt):
         gathered(client, slow, SOON)
-    timer.join()
     assert all(future.cancelled() for future in slow)
     assert soon(lambda: not any(client.processing().values()))
+
+
+@posix
+def test_an_interrupt_leaves_alone_what_the_user_persisted(client, data, interrupted):
+    X, y = data
+
+    def slowly(chunk):
+        time.sleep(0.5)
+        return chunk
+
+    lazy = chunked(X).map_blocks(slowly, dtype=X.dtype, meta=X[:0]).persist()
+    with pytest.raises(KeyboardInterrupt):
+        coefficient(lazy, y)
+    assert_same(lazy.compute(), X)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.zeros(9), r"X has shape \(9,\); expected \(n_"),
+        (np.zeros(()), r"X has shape \(\); expected \(n_"),
+        (np.zeros((0, 3, 2)), "0 sample.*minimum of 2"),
+        (np.zeros((9, 3), complex), "complex128; expected real"),
+        (np.zeros((9, 0, 2)), "a mode of size 0"),
+    ],
+    ids=["one axis", "no axis", "no samples", "complex", "empty samples"],
+)
+def test_arrays_that_cannot_be_fitted_are_refused(client, X, message):
+    with pytest.raises(ValueError, match=message):
+        FasTRRegressor().fit(da.from_array(X), np.arange(9))

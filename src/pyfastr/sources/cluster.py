@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 
 from pyfastr.sources.manners import ArrayManners
 from pyfastr.sources.memory import ArraySource, working_dtype
-from pyfastr.sources.waiting import Terms, gathered, settle, wait_for_workers, workers_of
+from pyfastr.sources.waiting import (
+    Terms,
+    cancel,
+    gathered,
+    settle,
+    wait_for_workers,
+    workers_of,
+    working,
+)
 
 Array = NDArray[Any]
 
@@ -226,7 +234,7 @@ class ClusterSource(ArrayManners):
     def _all_parts(self) -> list[Part]:
         """Share all chunks out: to the threads of workers that hold them, or each by itself."""
         numbers = range(len(self._chunks))
-        if self.is_persisted:
+        if self.is_persisted and numbers:
             return self._hold(numbers)
         delayed = import_module("dask").delayed
         check = [
@@ -258,7 +266,7 @@ class ClusterSource(ArrayManners):
         """Wait for chunks; an error of the user's own function says for which samples it failed."""
         try:
             settle(self.client, list(chunks.values()), self.terms)
-        except Exception as error:
+        except BaseException as error:
             failed = [number for number, chunk in chunks.items() if chunk.status == "error"]
             if failed:
                 rows = self.slices[failed[0]]
@@ -266,6 +274,8 @@ class ClusterSource(ArrayManners):
                     f"This happened as samples {rows.start} to {rows.stop - 1} of X, a Dask array, "
                     "were computed."
                 )
+            if not self._is_shared:
+                cancel(self.client, list(chunks.values()))
             raise
 
     def _replace_lost_parts(self) -> None:
@@ -292,7 +302,7 @@ def _at(worker: str | None) -> dict[str, Any]:
 
 def _grouped(client: Any, chunks: dict[int, Any]) -> list[tuple[str | None, tuple[int, ...]]]:
     """Return chunks by number for every thread of the workers that hold them."""
-    holders, workers = client.who_has(list(chunks.values())), workers_of(client)
+    holders, workers = client.who_has(list(chunks.values())), working(client)
     of_worker: dict[str | None, list[int]] = {}
     for number, chunk in chunks.items():
         # Of a worker that has just died, the chunks are on their way to others.

@@ -29,31 +29,37 @@ class Terms:
 
 
 def workers_of(client: Any) -> dict[str, Any]:
-    """Return what the scheduler knows of workers that work, by address."""
+    """Return what the scheduler knows of its workers, by address."""
     if client.status != "running":
         raise RuntimeError(
             f"X is a Dask array, and the client of its cluster is {client.status}. Connect a "
             "client to a cluster that runs, and fit again."
         )
-    workers = client.scheduler_info(n_workers=-1)["workers"]
+    workers: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+    return workers
+
+
+def working(client: Any) -> dict[str, Any]:
+    """Return those that take tasks: not paused for lack of memory, and not about to leave."""
+    workers = workers_of(client)
     return {address: own for address, own in workers.items() if own["status"] == "running"}
 
 
 def gathered(client: Any, futures: Sequence[Any], terms: Terms) -> list[Any]:
     """Return the results of tasks; whatever ends the wait early ends the tasks too."""
-    settle(client, futures, terms)
-    return list(client.gather(futures))
+    try:
+        settle(client, futures, terms)
+        return list(client.gather(futures))
+    except BaseException:
+        cancel(client, futures)
+        raise
 
 
 def settle(client: Any, futures: Sequence[Any], terms: Terms) -> None:
     """Wait until tasks are done, and raise the error of one that failed."""
     distributed = import_module("distributed")
-    try:
-        with client.as_current(), _thread_for_others(distributed):
-            wait_for(client, futures, terms)
-    except BaseException:
-        _cancel(client, futures)
-        raise
+    with client.as_current(), _thread_for_others(distributed):
+        wait_for(client, futures, terms)
     for future in futures:
         if future.status == "error":
             error = future.exception()
@@ -75,7 +81,7 @@ def wait_for(client: Any, futures: Sequence[Any], terms: Terms) -> None:
             return
         except TimeoutError:
             now = time.monotonic()
-            since = None if workers_of(client) else since or now
+            since = None if working(client) else since or now
             if since is not None and now - since > terms.without_workers:
                 raise RuntimeError(_nobody_works(terms)) from None
 
@@ -83,7 +89,7 @@ def wait_for(client: Any, futures: Sequence[Any], terms: Terms) -> None:
 def wait_for_workers(client: Any, terms: Terms) -> dict[str, Any]:
     """Return the workers as soon as there are any."""
     end = time.monotonic() + terms.without_workers
-    while not (workers := workers_of(client)):
+    while not (workers := working(client)):
         if time.monotonic() > end:
             raise RuntimeError(_nobody_works(terms))
         time.sleep(min(terms.look, 0.1))
@@ -98,7 +104,7 @@ def _nobody_works(terms: Terms) -> str:
     )
 
 
-def _cancel(client: Any, futures: Sequence[Any]) -> None:
+def cancel(client: Any, futures: Sequence[Any]) -> None:
     """Have nobody work on tasks any more, if there is a scheduler to tell."""
     if client.status == "running":
         with suppress(OSError, TimeoutError):
