@@ -23,6 +23,9 @@ Work = Callable[[Callable[..., Any], Sequence[tuple[Any, ...]]], Any]
 
 # Sums of more tasks than this are added by workers first, so many at a time.
 FAN_IN = 8
+# Samples are brought here up to so many bytes. Beyond, a pass where they are takes longer than the
+# round trip to there, and bringing them longer than many passes.
+NEARBY_BYTES = 256 << 20
 
 
 class _PerPart:
@@ -94,16 +97,20 @@ class ClusterEngine(Engine):
 
     def subset(self, which: Array, samples: Samples) -> Engine:
         """Return some samples, brought here if they fit: searches make many passes."""
-        if self.n_bytes / self.n_samples * len(which) > self.budget.subset:
+        if self.n_bytes / self.n_samples * len(which) > self._room_here:
             return ClusterEngine(self.source.take(which), samples, self.scale, None, self.dtype)
         some = self._collect(partial(_some_samples, numbers=which))[0]
         return LocalEngine(ArraySource(some), samples, self.scale)
 
     def nearby(self) -> Engine:
-        """Return the same in this process, if X is small beside the memory budget."""
-        if self.n_bytes > self.budget.subset:
+        """Return the same in this process, if X is small."""
+        if self.n_bytes > self._room_here:
             return self
         return LocalEngine(self.source.here, self.samples, self.scale)
+
+    @property
+    def _room_here(self) -> int:
+        return min(NEARBY_BYTES, self.budget.subset)
 
     def rounded(self) -> "ClusterEngine":
         """Return the same with X in float32."""
