@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pyfastr.engines import Draw
 from pyfastr.engines.kernels import ENOUGH_PARTS
-from pyfastr.engines.parallel import map_threads
+from pyfastr.engines.parallel import limited_blas, map_threads
 from pyfastr.solver.journal import State, steps
 from pyfastr.solver.models import Models, put, relative_change, unit
 from pyfastr.solver.newton import newton_step
@@ -277,6 +277,7 @@ def _replace_all(models: Models, solutions: list[Array]) -> Models:
     return Models(turned, np.mean(scales, axis=0), models.task)
 
 
+@limited_blas()
 def run_sweeps(
     problem: Problem,
     models: Models,
