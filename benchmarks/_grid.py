@@ -1,7 +1,7 @@
 """A whole grid fitted to all data, by the road that the folds of a cross-validation take."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from _fits import Array
@@ -10,7 +10,7 @@ from pyfastr import FasTRRegressor
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.folds import fit_folds
 from pyfastr.estimators.validation import as_generator
-from pyfastr.solver.solve import GRID_BUDGET
+from pyfastr.solver.policy import SearchPolicy
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ def fit_grid(
     y: Array,
     ridges: Sequence[float],
     thresholds: Sequence[float],
+    policy: SearchPolicy,
     *,
-    budget: int = GRID_BUDGET,
     max_iter: int = 1000,
 ) -> GridFit:
     """Fit every point to all samples, as if they were the training samples of one fold."""
@@ -39,9 +39,8 @@ def fit_grid(
         [(everyone, everyone)],
         ridges,
         thresholds,
-        twin._settings(X.shape),
+        replace(twin._settings(X.shape), policy=policy),
         as_generator(0),
-        budget=budget,
     )
     coefs = []
     for which in range(len(fits.models)):

@@ -14,6 +14,7 @@ from sklearn.model_selection import KFold
 
 from pyfastr import FasTRRegressor, FasTRRegressorCV
 from pyfastr.estimators.choice import FOLD_SWEEPS, RIDGES
+from pyfastr.solver.policy import SearchPolicy
 
 N_FOLDS = 5
 # Ten, as is asked for; those of the estimator, but for one of next to nothing.
@@ -60,7 +61,7 @@ def cv_one_by_one_as_folds(X: Array, y: Array, W: Array, *, n_fits: int, limit: 
     """The same with the fewer starts and sweeps that folds of enough samples are given."""
 
     def fit(X_train: Array, y_train: Array, threshold: float, ridge: float) -> None:
-        fit_grid(X_train, y_train, [ridge], [threshold], max_iter=FOLD_SWEEPS)
+        fit_grid(X_train, y_train, [ridge], [threshold], SearchPolicy(), max_iter=FOLD_SWEEPS)
 
     return None, extrapolate(fit, X, y, [THRESHOLDS, RIDGES], n_fits, limit)
 

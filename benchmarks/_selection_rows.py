@@ -18,7 +18,7 @@ from _results import Results
 from pyfastr import FasTRRegressorCV
 from pyfastr.estimators.choice import RIDGES, THRESHOLDS
 from pyfastr.metrics import coefficient_error, support_precision, support_recall
-from pyfastr.solver.rounds import BUDGET
+from pyfastr.solver.policy import SearchPolicy
 
 TIMES_ORACLE, SUPPORT = 1.15, 0.95
 EVIDENCE_MEAN = 0.06
@@ -119,7 +119,8 @@ def fit_fastr_cv_grid(X: Array, y: Array, W: Array) -> Fit:
     model = FasTRRegressorCV(random_state=0).fit(X, y)
     seconds = time.perf_counter() - begin
     chosen = GridFit(model.coef_[None], np.array([model.intercept_]))
-    grid = fit_grid(X, y, RIDGES, THRESHOLDS, budget=BUDGET)
+    policy = SearchPolicy()
+    grid = fit_grid(X, y, RIDGES, THRESHOLDS, policy.with_budget(policy.rounds.budget))
     errors = [coefficient_error(c, W) for c in grid.coefs]
     best = {"best_ce": min(errors), "best_mse": float(held_out_errors(grid, W).min())}
     own = {"seconds": seconds, "mse": float(held_out_errors(chosen, W)[0])}
@@ -147,7 +148,8 @@ def run_choices(results: Results, options: argparse.Namespace) -> None:
     """Do every choice that is not known yet."""
     worker = Worker(options.threads, CHOICES)
     for row in chosen_rows((*SPARSE, *EVIDENCE, *NOISY), options.rows):
-        for seed in range(options.seeds or row.n_seeds):
+        first = options.first_seed
+        for seed in range(first, first + (options.seeds or row.n_seeds)):
             for method in row.methods:
                 if results.get(row, seed, method) is not None:
                     continue

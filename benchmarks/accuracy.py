@@ -142,10 +142,10 @@ def plan(row: Row, options: argparse.Namespace) -> Iterator[tuple[int, str, floa
         "tensorly": (0 if options.no_tensorly else n_peer, options.limit),
         "lasso": (0 if options.no_lasso else n_lasso, options.lasso_limit),
     }
-    for seed in range(n_seeds):
+    for number in range(n_seeds):
         for method, (count, limit) in counts.items():
-            if seed < count:
-                yield seed, method, limit
+            if number < count:
+                yield options.first_seed + number, method, limit
 
 
 def run(rows: list[Row], results: Results, options: argparse.Namespace) -> None:
@@ -307,6 +307,7 @@ def parse() -> argparse.Namespace:
     add("--methods", nargs="+", choices=choices, metavar="METHOD", help="measure the baselines")
     add("--rows", nargs="+", metavar="ROW", choices=[r.key for r in ROWS], help="such as 20x20x20")
     add("--seeds", type=int, help="data sets a row (default: 10, and 80 at 20x20)")
+    add("--first-seed", type=int, default=0, help="of the data sets, which follow one another")
     add("--peer-seeds", type=int, help="those published and tensorly see (default: all; large: 2)")
     add("--lasso-seeds", type=int, help="those LassoCV sees (default: 2; large rows: 1)")
     add("--limit", type=float, default=300, help="seconds a fit of published or tensorly may take")

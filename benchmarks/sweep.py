@@ -96,9 +96,9 @@ class Sweeper:
 
     def count_passes(self, n_sweeps: int) -> float:
         """Reads of X a sweep."""
-        before = self.problem.projector.passes
+        before = self.problem.engine.passes
         self(n_sweeps)
-        return (self.problem.projector.passes - before) / n_sweeps
+        return (self.problem.engine.passes - before) / n_sweeps
 
 
 def _problem(X: Array, y: Array) -> Problem:

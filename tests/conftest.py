@@ -1,7 +1,10 @@
-"""Files of the layout of CMU2008: 12 categories × 5 words × 6 epochs, on few voxels."""
+"""What several rooms share: files of the layout of CMU2008 on few voxels, samples in any storage,
+and oracles: the paper's formulas by einsum on copies of X, written to be read.
+"""
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,6 +12,7 @@ import pytest
 from scipy.io import savemat
 
 SHAPE = (51, 61, 23)
+LETTERS = "abcde"
 CATEGORIES = [
     *["animal", "bodypart", "building", "buildpart", "clothing", "furniture"],
     *["insect", "kitchen", "manmade", "tool", "vegetable", "vehicle"],
@@ -74,6 +78,56 @@ def contents():
     return draw_contents()
 
 
+def naive_projection(X, components, mode):
+    """pr(X; mode) of components ``(K, R, p_m)`` by one einsum: ``(K, R, N, p_mode)``."""
+    letters = LETTERS[: X.ndim - 1]
+    others = [m for m in range(len(letters)) if m != mode]
+    spec = ",".join(["n" + letters, *("kr" + letters[m] for m in others)])
+    return np.einsum(f"{spec}->krn{letters[mode]}", X, *(components[m] for m in others))
+
+
+def partialled_out(X, y, nuisance, weights=None):
+    """Copies of X and y without what the nuisance columns explain, times the root weights."""
+    root = np.sqrt(np.ones(len(y)) if weights is None else weights)
+    C = nuisance * root[:, None]
+
+    def rest(A):
+        A = A.reshape(len(A), -1) * root[:, None]
+        return A - C @ np.linalg.lstsq(C, A, rcond=None)[0]
+
+    return rest(X).reshape(X.shape), rest(y)[:, 0]
+
+
+def naive_update(X, y, components, mode, ridge, threshold):
+    """The paper's update of one mode of one model ``(R, p_m)``: its solution ``(R, p_mode)``."""
+    R, p = components[mode].shape
+    P = naive_projection(X, [c[None] for c in components], mode)[0]
+    P = P.transpose(1, 0, 2).reshape(len(y), R * p)
+    gram = P.T @ P
+    epsilon = ridge * np.trace(gram) / (R * p)
+    u = np.linalg.solve(gram + epsilon * np.eye(R * p), P.T @ y)
+    u = np.sign(u) * np.maximum(np.abs(u) - threshold * np.abs(u).max(), 0)
+    return u.reshape(R, p)
+
+
+def outer_sum(components, scales):
+    """Coefficient of one model, its components ``(R, p_m)`` and scales ``(R,)``."""
+    letters = LETTERS[: len(components)]
+    spec = ",".join(["r", *("r" + letter for letter in letters)])
+    return np.einsum(f"{spec}->{letters}", scales, *components)
+
+
+@pytest.fixture(name="naive")
+def oracles():
+    """The formulas, as attributes."""
+    return SimpleNamespace(
+        project=naive_projection,
+        partial_out=partialled_out,
+        update=naive_update,
+        outer_sum=outer_sum,
+    )
+
+
 @pytest.fixture(name="store")
 def samples_in_files(tmp_path):
     """Write samples in one kind of storage, and open them as a user would."""
@@ -87,6 +141,14 @@ def samples_in_files(tmp_path):
             for i, x in enumerate(X):
                 np.save(tmp_path / f"sample{i:04d}.npy", x)
             return sorted(map(str, tmp_path.glob("sample*.npy")))
+        if kind in ("nii files", "nii.gz files"):
+            import nibabel
+
+            ending = kind.removesuffix(" files")
+            for i, x in enumerate(X):
+                image = nibabel.Nifti1Image(x, np.eye(4), dtype=x.dtype)
+                image.to_filename(tmp_path / f"sample{i:04d}.{ending}")
+            return sorted(tmp_path.glob(f"sample*.{ending}"))
         if "zarr" in kind:
             return store_in_zarr(tmp_path / "X.zarr", X, kind, chunk)
         import h5py
@@ -134,3 +196,33 @@ class CountingDataset:
 @pytest.fixture(name="counting")
 def counting_dataset():
     return CountingDataset
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library of arrays, and one of its devices."""
+
+    module: Any
+    device: Any = None
+
+    def array(self, values, **options):
+        """An array on the device, of the type that the values have in NumPy."""
+        return self.module.asarray(np.asarray(values), device=self.device, **options)
+
+    def has(self, x):
+        """Whether an array is of this library and on this device."""
+        other = self.array(0.0)
+        return type(x) is type(other) and x.device == other.device
+
+
+@pytest.fixture(params=["array_api_strict", "array_api_strict on device1", "torch"])
+def library(request):
+    """Libraries that follow the array API standard, one of them with a device beside the host."""
+    name, _, device = request.param.partition(" on ")
+    reason = f"{name} is not installed: pip install {name}"
+    module = pytest.importorskip(name, reason=reason)
+    pytest.importorskip("array_api_compat", reason="needs pip install 'pyfastr[arrays]'")
+    if name == "torch":
+        # Its threads wait for each other, which takes long where others have work for the cores.
+        module.set_num_threads(1)
+    return Library(module, module.Device(device) if device else None)

@@ -63,6 +63,7 @@ def test_the_parameters_of_the_regressor():
         "refit_support",
         "random_state",
         "verbose",
+        "checkpoint",
     ]
     positional = [n for n, p in signature.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
     assert positional == ["threshold", "ridge"]

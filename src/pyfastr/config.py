@@ -25,11 +25,18 @@ _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 @dataclass(frozen=True)
 class MemoryBudget:
-    """Bytes that a fit may take, and the part of each use; the parts add up to the whole.
+    """Bytes that a fit may take, and the part of each use; all but `whole` add up to the total.
 
     Parameters
     ----------
     total : int
+    least_batch, batch_share : int, float
+        A batch of models may take so many bytes, or that share of X if it is more: beyond, parts
+        of it cost no more passes over X than they save memory.
+    of_several_tasks : int
+        How many times that if the batch serves several tasks.
+    least_kept, kept_share : int, float
+        The same of products of X that later updates begin with: beyond, X is read once more.
 
     Attributes
     ----------
@@ -39,6 +46,9 @@ class MemoryBudget:
         Blocks of stored data that stay in memory once they have been read.
     subset : int
         The same of a subset of the samples that a search works on.
+    whole : int
+        All of an X that is computed once and stays. It takes the place of the two before, and of
+        half of the first, because its blocks are no copies.
     kept : int
         Products of X that later updates begin with.
     batch : int
@@ -48,6 +58,20 @@ class MemoryBudget:
     """
 
     total: int
+    least_batch: int = 120 << 20
+    batch_share: float = 0.06
+    of_several_tasks: int = 2
+    least_kept: int = 160 << 20
+    kept_share: float = 0.13
+
+    def batch_beside(self, n_bytes: int, *, several_tasks: bool) -> int:
+        """Bytes of a batch of models beside an X of so many bytes."""
+        wanted = max(self.least_batch, int(self.batch_share * n_bytes))
+        return min(wanted * (self.of_several_tasks if several_tasks else 1), self.batch)
+
+    def kept_beside(self, n_bytes: int) -> int:
+        """Bytes of products that are kept beside an X of so many bytes."""
+        return min(max(self.least_kept, int(self.kept_share * n_bytes)), self.kept)
 
     @property
     def blocks(self) -> int:
@@ -60,6 +84,10 @@ class MemoryBudget:
     @property
     def subset(self) -> int:
         return self.total // 10
+
+    @property
+    def whole(self) -> int:
+        return self.stored + self.subset + self.blocks // 2
 
     @property
     def kept(self) -> int:

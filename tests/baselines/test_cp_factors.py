@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from pyfastr.baselines.cp_factors import CPFactors
-from pyfastr.solver.projection import Projector
+from pyfastr.engines import LocalEngine
 from pyfastr.sources import ArraySource
 
 SHAPES = [(7,), (6, 5), (5, 4, 3)]
@@ -35,10 +35,10 @@ def test_the_coefficient_is_the_sum_of_outer_products(shape):
 @pytest.mark.parametrize("block_bytes", [1 << 20, 300])
 def test_features_times_a_factor_give_the_inner_products(shape, block_bytes):
     X = np.random.default_rng(1).standard_normal((11, *shape))
-    projector = Projector(ArraySource(X, block_bytes=block_bytes))
+    engine = LocalEngine(ArraySource(X, block_bytes=block_bytes))
     arrays, factors = drawn(shape)
     for mode in range(len(shape)):
-        features = factors.features(projector, mode)
+        features = factors.features(engine, mode)
         for k in range(2):
             expected = np.tensordot(X, dense(arrays, k), len(shape))
             assert_allclose(features[k] @ arrays[mode][k].ravel(), expected, atol=1e-10)

@@ -14,9 +14,9 @@ from pyfastr.baselines import OrTRR
 from pyfastr.baselines.cp_ridge import GroupRidge
 from pyfastr.baselines.growth import leading_term
 from pyfastr.datasets import make_tensor_regression
+from pyfastr.engines import LocalEngine
 from pyfastr.metrics import coefficient_error
 from pyfastr.solver.models import Models
-from pyfastr.solver.projection import Projector
 from pyfastr.sources import ArraySource
 
 TIGHT = {"tol": 1e-12, "max_iter": 5000}
@@ -150,7 +150,7 @@ def test_a_start_where_the_samples_point_to_finds_what_random_starts_miss(seed):
 def test_the_leading_term_is_the_best_of_unit_rank(shape):
     rng = np.random.default_rng(0)
     X, response = rng.standard_normal((30, *shape)), rng.standard_normal(30)
-    found = leading_term(Projector(ArraySource(X)), response, rng)
+    found = leading_term(LocalEngine(ArraySource(X)), response, rng)
     total = np.tensordot(response, X, 1)
     value = np.vdot(found.coefficient(), total)
     others = Models.random(1000, 1, shape, rng)
@@ -182,7 +182,7 @@ def test_blocks_of_samples_do_not_matter(shape):
     starts = Models.random(1, 1, shape, np.random.default_rng(0))
     one, many = (
         GroupRidge(
-            Projector(ArraySource(X, block_bytes=size)), y, group=1.0, ridge=0.1, centre=False
+            LocalEngine(ArraySource(X, block_bytes=size)), y, group=1.0, ridge=0.1, centre=False
         ).minimise(starts, max_iter=50, tol=1e-9)
         for size in (1 << 30, 500)
     )

@@ -306,6 +306,31 @@ def test_ctrl_c_during_a_fit_leaves_nothing(start, here):
     assert sorted(here.iterdir()) == before
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_fit_that_is_stopped_goes_on_from_its_checkpoint(start, here, number):
+    rng = np.random.default_rng(0)
+    np.savez(here / "d.npz", X=rng.standard_normal((60, 20, 20, 10)), y=rng.standard_normal(60))
+    command = ("fit", "d.npz:X", "y", "-o", "m.fastr", "--no-cv", "--checkpoint", "c", "--quiet")
+    process = start(*command, "--n-terms", "2")
+    while not (here / "c").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    if number == signal.SIGINT:
+        assert "the same call goes on there" in errors
+    other = start(*command, "--n-terms", "3")
+    _, errors = other.communicate(timeout=60)
+    assert other.returncode == 2
+    assert "What differs: n_terms (2 there, 3 here)" in errors
+    same = start(*command, "--n-terms", "2")
+    assert same.communicate(timeout=120)[1] == ""
+    assert same.returncode == 0
+    assert sorted(path.name for path in here.iterdir()) == ["d.npz", "m.fastr"]
+
+
 def test_ctrl_c_while_files_are_written_leaves_none_of_them(invoke, here, data, monkeypatch):
     def interrupt(*_args, **_kwargs):
         assert list(here.glob(".*-m.fastr")), "the model is written before the report"

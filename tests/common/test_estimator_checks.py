@@ -1,5 +1,7 @@
 """scikit-learn's own checks of every estimator, on matrices and again on tensors."""
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from sklearn.base import OneToOneFeatureMixin
@@ -28,6 +30,19 @@ from pyfastr.baselines import (
 from pyfastr.estimators.selector import SliceSelector
 
 
+@pytest.fixture
+def array_api(monkeypatch):
+    """Let scikit-learn's checks of arrays of other libraries run: they ask for SciPy's consent."""
+    if find_spec("array_api_compat") is not None:
+        monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+
+
+@pytest.fixture
+def no_array_api(monkeypatch):
+    """Keep these checks from running where an estimator of the tests is not made for them."""
+    monkeypatch.delenv("SCIPY_ARRAY_API", raising=False)
+
+
 def expected_failures(estimator):
     """The evidence counts samples: one that is there twice counts more than one of weight 2."""
     if getattr(estimator, "refit_support", None) == "evidence":
@@ -37,6 +52,7 @@ def expected_failures(estimator):
 
 # The data of some checks are too large for the steps of SURF, too small for the penalty of OrTRR,
 # or of two classes that GLTRM separates, which all three say.
+@pytest.mark.usefixtures("array_api")
 @pytest.mark.filterwarnings("ignore:(SURF|OrTRR|GLTRM):sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [
@@ -109,6 +125,12 @@ class Folding:
             validate_data(self, X, reset=False, skip_check_array=True)
         return fold(X, self.n_modes)
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # Folding makes arrays of NumPy.
+        tags.array_api_support = False
+        return tags
+
 
 class FoldingRegressor(Folding, FasTRRegressor):
     def fit(self, X, y, sample_weight=None):
@@ -160,6 +182,7 @@ def test_folding_makes_tensors(n_modes):
 TIGHT = {"ridge": 0.1, "n_init": 16, "tol": 1e-7, "max_iter": 500, "random_state": 0}
 
 
+@pytest.mark.usefixtures("no_array_api")
 @parametrize_with_checks(
     [
         MatrixRegressor(**TIGHT),

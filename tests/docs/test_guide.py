@@ -18,10 +18,12 @@ PAGES = [
 NEEDS = {
     "display": "matplotlib",
     "generate_report": "jinja2",
+    "dask": "dask",
     "h5py": "h5py",
     "imaging": "nilearn",
     "pandas": "pandas",
     "tensorly": "tensorly",
+    "torch": "torch",
     "xarray": "xarray",
     "zarr": "zarr",
 }
@@ -55,6 +57,8 @@ def test_the_python_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monke
     if "matplotlib" in sys.modules:
         sys.modules["matplotlib"].use("agg")
     monkeypatch.chdir(tmp_path)
+    # As the page about devices asks for.
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
     namespace = {}
     for block in PYTHON.finditer(text):
         before = "\n" * text.count("\n", 0, block.start(1))

@@ -43,8 +43,8 @@ def fold_fits(estimator, X, y, weights, Z, splits, *, loss="squared"):
 
 def start_of(fits, which, x_scale_over_y_scale):
     """The start of one fold and ridge as arrays for `init`, whose product is the first W."""
-    arrays = [c[which].T for c in fits.starts.components]
-    return [arrays[0] * fits.starts.scales[which] / x_scale_over_y_scale, *arrays[1:]]
+    arrays = [c[which].T for c in fits.begun_from.components]
+    return [arrays[0] * fits.begun_from.scales[which] / x_scale_over_y_scale, *arrays[1:]]
 
 
 CASES = {

@@ -23,6 +23,7 @@ from pyfastr import (
     fastr_path,
 )
 from pyfastr.baselines import ElementaryRidge, PublishedFasTR
+from pyfastr.config import MemoryBudget
 from pyfastr.inference import (
     bootstrap_factors,
     permutation_test,
@@ -30,10 +31,11 @@ from pyfastr.inference import (
     stability_selection,
 )
 from pyfastr.sources import ArraySource, StoredSource, as_source
+from pyfastr.sources.stored import block_limit
 
-KINDS = ["memmap", "hdf5", "contiguous hdf5", "zarr 2", "zarr 3", "npy files"]
+KINDS = ["memmap", "hdf5", "contiguous hdf5", "zarr 2", "zarr 3", "npy files", "nii files"]
 # Their blocks are those of an array; the others' are of whole chunks.
-SAME_BLOCKS = ["memmap", "contiguous hdf5", "npy files"]
+SAME_BLOCKS = ["memmap", "contiguous hdf5", "npy files", "nii files"]
 SMALL = "16MB"
 QUICK = {"n_init": 2, "random_state": 0}
 
@@ -116,7 +118,7 @@ def test_choice_and_inference_give_the_answer_of_memory(draw, store):
     X, y, _ = draw((12, 9, 8), n_samples=240)
     with config_context(memory_budget=SMALL):
         expected = choose_all(X, y)
-        for kind in ("memmap", "hdf5"):
+        for kind in ("memmap", "hdf5", "nii files"):
             # Chunks of one sample leave the blocks as they are in memory.
             assert_same(choose_all(store(X, kind, chunk=1), y), expected, exactly=True)
 
@@ -175,25 +177,67 @@ def test_a_pipeline_scales_as_blocks_are_read(data, store):
     assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
 
 
-def test_each_sweep_reads_as_much_as_in_memory(data, counting, monkeypatch):
+class NothingStays(MemoryBudget):
+    """The parts of a budget, but for blocks that stay: every read is one of the file."""
+
+    stored = 0
+
+
+class CountingReader:
+    """A file that counts the samples that are read."""
+
+    chunk, advice = 1, ""
+
+    def __init__(self, X):
+        self._X, self.n_read = X, 0
+        self.shape, self.dtype = X.shape, X.dtype
+
+    def read_into(self, out, rows):
+        self.n_read += rows.stop - rows.start
+        out[...] = self._X[rows]
+
+    def place(self, sample):
+        return f"row {sample}"
+
+
+class CountingArray(ArraySource):
+    """An array that does, and is treated like a file."""
+
+    in_memory, n_read = False, 0
+
+    def read(self, rows):
+        self.n_read += rows.stop - rows.start
+        return super().read(rows)
+
+
+def n_passes(model, X, y):
+    """Return how often a fit reads X from its file."""
+    reader = CountingReader(X)
+    model.fit(StoredSource(reader, NothingStays(16_000_000)), y)
+    return reader.n_read / len(X)
+
+
+def test_each_sweep_reads_as_much_as_in_memory(data):
     X, y = data
-    read = {"memory": 0, "stored": 0}
-    plain = ArraySource.read
-
-    def counted(self, rows):
-        read["memory"] += rows.stop - rows.start
-        return plain(self, rows)
-
-    monkeypatch.setattr(ArraySource, "read", counted)
-    # Nothing stays, so that every read is one of the file.
-    monkeypatch.setattr("pyfastr.config.MemoryBudget.stored", 0)
-    monkeypatch.setattr("pyfastr.config.MemoryBudget.subset", 0)
-    dataset = counting(X, 1)
+    stored = CountingReader(X)
+    source = StoredSource(stored, NothingStays(16_000_000))
+    array = CountingArray(X, block_bytes=block_limit(MemoryBudget(16_000_000)))
+    assert array.slices == source.slices
     with config_context(memory_budget=SMALL):
-        a = FasTRRegressor(**QUICK).fit(X, y)
-        b = FasTRRegressor(**QUICK).fit(dataset, y)
+        a = FasTRRegressor(**QUICK).fit(array, y)
+        b = FasTRRegressor(**QUICK).fit(source, y)
     assert a.n_iter_ == b.n_iter_
-    assert dataset.n_read == read["memory"] > 10 * len(X)
+    assert stored.n_read == array.n_read > 10 * len(X)
+
+
+def test_a_choice_among_250_fits_reads_about_as_often_as_one(draw):
+    X, y, _ = draw((10, 8, 6), n_samples=200)
+    ridges, thresholds = np.geomspace(1e-4, 1, 5), np.linspace(0, 0.4, 10)
+    grid = {"ridges": ridges, "thresholds": thresholds, "cv": 5, "random_state": 0}
+    chosen = n_passes(FasTRRegressorCV(**grid), X, y)
+    corners = [FasTRRegressor(t, r, random_state=0) for t in (0.0, 0.4) for r in (1e-4, 1.0)]
+    singles = [n_passes(model, X, y) for model in corners]
+    assert chosen < 3 * max(singles)
 
 
 def test_nothing_reads_all_samples_at_once(data, counting):

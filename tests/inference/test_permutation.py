@@ -20,8 +20,9 @@ from sklearn.model_selection import (
 
 from pyfastr import FasTRClassifier, FasTRClassifierCV, FasTRRegressor, FasTRRegressorCV
 from pyfastr.datasets import make_tensor_regression
-from pyfastr.inference import PermutationResult, _statistic, permutation_test
-from pyfastr.solver import solve, starts
+from pyfastr.inference import PermutationResult, permutation_test
+from pyfastr.inference._statistic import PermutationStatistic
+from pyfastr.inference._tasks import BATCH
 
 mpl.use("Agg")
 
@@ -240,20 +241,11 @@ def test_one_round_of_starts_scores_as_well_as_the_search_of_a_fit(n_samples, no
     assert found.score == pytest.approx(best, abs=0.02)
 
 
-@pytest.mark.parametrize(("n_samples", "n_starts"), [(80, 8), (25, 16)])
-def test_a_search_of_noise_is_one_round(n_samples, n_starts, monkeypatch):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(n_samples, 6, 5)), rng.normal(size=n_samples)
-    original, proposed = starts.propose, []
-
-    def counting(problem, n_models, *args):
-        proposed.append(n_models)
-        return original(problem, n_models, *args)
-
-    for module in (starts, solve):
-        monkeypatch.setattr(module, "propose", counting)
-    permutation_test(FasTRRegressor(), X, y, n_permutations=3, cv=4, random_state=0)
-    assert proposed == [n_starts]
+@pytest.mark.parametrize("model", [FasTRRegressor(), FasTRRegressorCV()])
+def test_the_solver_is_asked_for_a_brief_search(model):
+    X, y, *_ = draw((6, 5))
+    test = PermutationStatistic.check(model, X, y, KFold(3), *[None] * 4)
+    assert test._settings(list(KFold(3).split(X)), 0.1, 1).brief
 
 
 def test_p_values_of_null_data_are_uniform():
@@ -270,25 +262,19 @@ def test_p_values_of_null_data_are_uniform():
     assert kstest(p_values - rng.uniform(0, 0.1, len(p_values)), "uniform").pvalue > 0.05
 
 
-def test_p_values_of_null_data_are_not_too_small_after_a_brief_search(monkeypatch):
+def test_p_values_of_null_data_are_not_too_small_after_a_brief_search():
     # Several batches: starts are drawn for a whole one, and the observed response is in any.
-    monkeypatch.setattr(_statistic, "BATCH", 6)
-    original, n_brief = solve._brief_starts, []
-
-    def counting(*args):
-        n_brief.append(1)
-        return original(*args)
-
-    monkeypatch.setattr(solve, "_brief_starts", counting)
+    n_permutations, n_folds = 9, 8
+    assert (1 + n_permutations) * n_folds > BATCH
     rng = np.random.default_rng(0)
     p_values = np.empty(30)
     for seed in range(len(p_values)):
         X, y = rng.normal(size=(32, 3, 3)), rng.normal(size=32)
         model = FasTRRegressor(ridge=0.01, tol=0.1)
-        test = permutation_test(model, X, y, n_permutations=4, cv=2, random_state=seed)
+        options = {"n_permutations": n_permutations, "cv": n_folds, "random_state": seed}
+        test = permutation_test(model, X, y, **options)
         p_values[seed] = test.p_value
-    assert len(n_brief) == 2 * len(p_values)
-    spread = p_values - rng.uniform(0, 0.2, len(p_values))
+    spread = p_values - rng.uniform(0, 0.1, len(p_values))
     assert kstest(spread, "uniform", alternative="greater").pvalue > 0.05
 
 

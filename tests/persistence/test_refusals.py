@@ -375,6 +375,10 @@ STEPS = {
         lambda d, t: d["model"]["params"].update(memory="elsewhere"),
         "a parameter 'memory', which is never saved",
     ),
+    "file to overwrite": (
+        lambda d, t: d["model"]["steps"][1][1]["params"].update(checkpoint="elsewhere"),
+        "a parameter 'checkpoint', which is never saved",
+    ),
 }
 
 

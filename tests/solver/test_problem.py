@@ -1,4 +1,4 @@
-"""What is made of features and response: weights in, intercept and covariates out."""
+"""What is made of features, fits and response: weights in, intercept and covariates out."""
 
 import numpy as np
 import pytest
@@ -27,86 +27,86 @@ WEIGHTS = {
 
 
 def draw(kind, n_covariates, *, shift=0.0, fit_intercept=True):
-    """A problem of three tasks and features of four models."""
+    """A problem of three tasks, features of four models, and what is not to count."""
     rng = np.random.default_rng(0)
+    covariates = rng.normal(size=(N_SAMPLES, n_covariates))
     problem = make_problem(
         ArraySource(rng.normal(size=(N_SAMPLES, 3, 2))),
         rng.normal(size=(3, N_SAMPLES)),
         x_scale=1.0,
         fit_intercept=fit_intercept,
         sample_weight=WEIGHTS[kind](rng),
-        covariates=rng.normal(size=(N_SAMPLES, n_covariates)) if n_covariates else None,
+        covariates=covariates if n_covariates else None,
     )
-    return problem, rng.normal(size=(len(TASK), N_SAMPLES, N_FEATURES)) + shift
+    features = rng.normal(size=(len(TASK), N_SAMPLES, N_FEATURES)) + shift
+    nuisance = np.hstack([np.ones((N_SAMPLES, int(fit_intercept))), covariates])
+    return problem, features, nuisance
 
 
-def both_ways(problem, features, weights=None):
-    """The normal equations, and the products of whitened features that they stand for."""
-    response = problem.of(problem.response, TASK)
-    Q, z = problem.whiten(features, response, TASK, weights)
-    expected = Q.transpose(0, 2, 1) @ Q, (z[:, None] @ Q)[:, 0]
-    return problem.normal_equations(features, response, TASK, weights), expected
+def weights_of(problem, task):
+    """The weights of a task, all 1 where there are none."""
+    given = problem.samples.weights
+    return np.ones(N_SAMPLES) if given is None else given[task]
 
 
-# A shift of 1e6 is an intercept in whose products nothing else would be left.
+@pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("shift", [0.0, 3.0, 1e6])
 @pytest.mark.parametrize("n_covariates", [0, 2])
 @pytest.mark.parametrize("kind", WEIGHTS)
-def test_normal_equations_are_products_of_whitened_features(kind, n_covariates, shift):
-    problem, features = draw(kind, n_covariates, shift=shift)
-    for weights in (None, np.random.default_rng(1).exponential(size=features.shape[:2])):
-        (gram, moment), (gram_too, moment_too) = both_ways(problem, features, weights)
-        assert_allclose(gram, gram_too, rtol=1e-10, atol=1e-10 * np.abs(gram_too).max())
-        assert_allclose(moment, moment_too, rtol=1e-10, atol=1e-10 * np.abs(moment_too).max())
-
-
-def test_normal_equations_need_no_nuisance():
-    problem, features = draw("folds", 0, fit_intercept=False)
-    (gram, moment), (gram_too, moment_too) = both_ways(problem, features)
-    assert_allclose(gram, gram_too, rtol=1e-12, atol=1e-12)
-    assert_allclose(moment, moment_too, rtol=1e-12, atol=1e-12)
+def test_whitening_partials_out_and_weighs(naive, kind, n_covariates, shift, fit_intercept):
+    problem, features, nuisance = draw(kind, n_covariates, shift=shift, fit_intercept=fit_intercept)
+    response = problem.samples.response_of(TASK)
+    further = np.random.default_rng(1).exponential(size=features.shape[:2])
+    # Of features a million times as large as what is left, as many digits are lost.
+    tolerance = 1e-12 * max(1, shift)
+    for extra in (None, further):
+        Q, z = problem.whiten_by(features, response, TASK, extra)
+        for k, task in enumerate(TASK):
+            g = weights_of(problem, task) * (1 if extra is None else extra[k])
+            expected = naive.partial_out(features[k], response[k], nuisance, g)
+            assert_allclose(Q[k], expected[0], rtol=0, atol=tolerance)
+            assert_allclose(z[k], expected[1], rtol=0, atol=1e-12)
 
 
 def test_features_that_an_intercept_explains_leave_nothing():
-    problem, features = draw("folds", 0)
+    problem, features, _ = draw("folds", 0)
     constant = np.full_like(features, 1 / 3)
-    gram, moment = problem.normal_equations(constant, problem.response[TASK], TASK)
-    assert_array_equal(gram, 0)
-    assert_array_equal(moment, 0)
+    Q, _ = problem.whiten(constant, problem.samples.response[TASK], TASK)
+    assert_array_equal(Q, 0)
     # One of several as well: rounding must not look like a small feature.
     features[:, :, 2] = 1e3
-    gram, moment = problem.normal_equations(features, problem.response[TASK], TASK)
-    assert_allclose(gram[:, 2], 0, atol=1e-12)
-    assert_allclose(moment[:, 2], 0, atol=1e-12)
+    Q, _ = problem.whiten(features, problem.samples.response[TASK], TASK)
+    assert_allclose(Q[:, :, 2], 0, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["folds", "weighted folds"])
-def test_samples_without_weight_do_not_change_a_bit_of_normal_equations(kind):
-    problem, features = draw(kind, 2)
-    one = np.array([1])
-    wild = features.copy()
-    wild[:, problem.weights[1] == 0] = 1e9
-    before, after = (
-        problem.normal_equations(some[:1], problem.response[one], one) for some in (features, wild)
-    )
-    assert_array_equal(before[0], after[0])
-    assert_array_equal(before[1], after[1])
+@pytest.mark.parametrize("kind", WEIGHTS)
+@pytest.mark.parametrize("n_covariates", [0, 2])
+def test_residuals_are_what_nuisance_and_fit_leave(naive, kind, n_covariates):
+    problem, _, nuisance = draw(kind, n_covariates)
+    fitted = np.random.default_rng(2).normal(size=(len(TASK), N_SAMPLES))
+    found, losses = problem.residuals(fitted, TASK), problem.losses_of(fitted, TASK)
+    for k, task in enumerate(TASK):
+        z = problem.samples.response[task] - fitted[k]
+        g = weights_of(problem, task)
+        _, expected = naive.partial_out(np.ones((N_SAMPLES, 1)), z, nuisance, g)
+        assert_allclose(found[k], expected, rtol=0, atol=1e-12)
+        assert_allclose(losses[k], np.mean(expected**2), rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", WEIGHTS)
 def test_misfit_is_what_the_best_multiple_of_a_fit_leaves(kind):
-    problem, _ = draw(kind, 0)
-    fitted = np.random.default_rng(2).normal(size=(len(TASK), N_SAMPLES)) + problem.response[TASK]
-    found = problem.misfit(fitted, TASK)
+    problem, *_ = draw(kind, 0)
+    response = problem.samples.response[TASK]
+    fitted = np.random.default_rng(2).normal(size=response.shape) + response
+    found = problem.misfits_of(fitted, TASK)
     for k, task in enumerate(TASK):
-        g = np.ones(N_SAMPLES) if problem.weights is None else problem.weights[task]
+        g, z = weights_of(problem, task), response[k]
         f = fitted[k] - np.average(fitted[k], weights=g)
-        z = problem.response[task]
         best = (g * f * z).sum() / (g * f * f).sum()
         assert_allclose(found[k], (g * (z - best * f) ** 2).sum() / (g * z * z).sum(), rtol=1e-10)
-    assert_allclose(problem.misfit(-7 * fitted, TASK), found, rtol=1e-10)
+    assert_allclose(problem.misfits_of(-7 * fitted, TASK), found, rtol=1e-10)
 
 
 def test_misfit_of_nothing_is_all_there_is():
-    problem, _ = draw("none", 0)
-    assert_array_equal(problem.misfit(np.zeros((len(TASK), N_SAMPLES)), TASK), 1)
+    problem, *_ = draw("none", 0)
+    assert_array_equal(problem.misfits_of(np.zeros((len(TASK), N_SAMPLES)), TASK), 1)

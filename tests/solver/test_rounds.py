@@ -9,21 +9,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.metrics import coefficient_error
 from pyfastr.solver.models import Models, cosines
+from pyfastr.solver.policy import SearchPolicy
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.progress import watched_by
-from pyfastr.solver.rounds import (
-    AHEAD,
-    GAP_OF_ONE,
-    GAP_OF_SEVERAL,
-    SEVERAL,
-    SPRINTERS,
-    _needed_gap,
-    round_sizes,
-    search,
-)
-from pyfastr.solver.starts import N_BROAD
+from pyfastr.solver.rounds import _needed_gap, round_sizes, search
 from pyfastr.sources import ArraySource
 
+POLICY = SearchPolicy()
+ROUNDS = POLICY.rounds
 CASES = [((6, 5), 60), ((10, 10), 80), ((5, 4, 3), 60), ((4, 3, 2, 3), 60)]
 
 
@@ -44,13 +37,14 @@ def found_in(problem, n_terms=1, *, n_init="auto", seed=0, kind="mixed", **optio
         n_init=n_init,
         ridge=1e-5,
         rng=np.random.default_rng(seed),
+        policy=POLICY,
         **options,
     )[0]
 
 
 def rss_of(problem, W):
     """Sum of squared residuals of a coefficient in the units of X and y."""
-    X = problem.projector.source.read(slice(None))
+    X = problem.engine.source.read(slice(None))
     fitted = X.reshape(len(X), -1) @ W.ravel() / problem.y_scale[0]
     return float(np.sum(problem.residuals(fitted[None], np.zeros(1, int)) ** 2))
 
@@ -107,12 +101,13 @@ def test_a_response_of_noise_is_fitted_but_never_sure():
 
 def test_the_gap_that_makes_sure_falls_as_samples_grow_but_for_one_start_or_several_terms():
     n_spare = (1, 10, 50, 200, 1000)
-    needed = [_needed_gap(SEVERAL, 1, n) for n in n_spare]
-    assert needed[:2] == [GAP_OF_SEVERAL] * 2
+    several = ROUNDS.several_hits
+    needed = [_needed_gap(several, 1, n, ROUNDS) for n in n_spare]
+    assert needed[:2] == [ROUNDS.gap_of_several] * 2
     # The same lead in (N - dof) log RSS.
-    assert_allclose(n_spare[2:] * np.log(needed[2:]), AHEAD)
-    assert {_needed_gap(SEVERAL, 2, n) for n in n_spare} == {GAP_OF_SEVERAL}
-    assert {_needed_gap(1, 1, n) for n in n_spare} == {GAP_OF_ONE}
+    assert_allclose(n_spare[2:] * np.log(needed[2:]), ROUNDS.lead_of_several)
+    assert {_needed_gap(several, 2, n, ROUNDS) for n in n_spare} == {ROUNDS.gap_of_several}
+    assert {_needed_gap(1, 1, n, ROUNDS) for n in n_spare} == {ROUNDS.gap_of_one}
 
 
 @pytest.mark.parametrize("n_samples", [40, 100, 400])
@@ -122,7 +117,7 @@ def test_noise_is_far_from_sure_however_many_samples_there_are(n_samples):
     problem = make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=True)
     starts = found_in(problem, n_init=100).starts
     n_spare = n_samples - int(problem.degrees_of_freedom(1)[0])
-    assert n_spare * np.log(starts.gap) < AHEAD / 3
+    assert n_spare * np.log(starts.gap) < ROUNDS.lead_of_several / 3
     assert not starts.sure
 
 
@@ -130,8 +125,8 @@ def test_the_first_round_has_many_starts_unless_it_can_be_a_sprint():
     sizes = {}
     for n_samples in (40, 60):
         problem, _ = draw((4, 4, 4, 4, 4), n_samples)
-        sizes[n_samples] = list(round_sizes(problem, 1, "auto", budget=100))
-    assert sizes == {40: [N_BROAD, 64, 4], 60: [SPRINTERS, 16, 32, 44]}
+        sizes[n_samples] = list(round_sizes(problem, 1, "auto", POLICY.with_budget(100)))
+    assert sizes == {40: [POLICY.race.broad_from, 64, 4], 60: [ROUNDS.sprinters, 16, 32, 44]}
 
 
 def test_solutions_are_distinct_and_the_best_comes_first():
@@ -183,7 +178,7 @@ def test_two_terms_are_found():
 
 def folds_of(problem, n_folds=5):
     """Solutions of parts of the samples."""
-    X, y = problem.projector.source.read(slice(None)), problem.response[0]
+    X, y = problem.engine.source.read(slice(None)), problem.samples.response[0]
     found = []
     for fold in range(n_folds):
         kept = np.arange(len(y)) % n_folds != fold
@@ -192,12 +187,14 @@ def folds_of(problem, n_folds=5):
     return Models.concatenate(found)
 
 
-def test_known_solutions_that_agree_spare_the_search(monkeypatch):
+def test_known_solutions_that_agree_spare_the_search():
     problem, _ = draw((10, 10), 80)
     expected = found_in(problem)
     known = folds_of(problem)
-    monkeypatch.setattr("pyfastr.solver.rounds.race", None)
-    found = found_in(problem, known=known)
+    events = []
+    with watched_by(events.append):
+        found = found_in(problem, known=known)
+    assert [event.stage for event in events] == ["starts"]
     assert found.starts.sure
     assert (found.starts.n_starts, found.starts.n_hits) == (5, 5)
     assert_allclose(found.solutions.coefficient(), expected.solutions.coefficient(), atol=1e-4)

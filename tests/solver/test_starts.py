@@ -1,32 +1,26 @@
 """Where models start from, and what annealing makes of them."""
 
+from contextlib import contextmanager
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from pyfastr.datasets import make_tensor_regression
+from pyfastr.engines import Draw
 from pyfastr.solver.models import Models, cosines
+from pyfastr.solver.policy import Pace, SearchPolicy
 from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import make_problem
+from pyfastr.solver.progress import watched_by
 from pyfastr.solver.rounds import search
-from pyfastr.solver.solve import fitted_values
-from pyfastr.solver.starts import (
-    BROAD_RUN,
-    LONG_RUN,
-    N_BROAD,
-    N_SPRINTS,
-    SHORT_RUN,
-    SPRINT,
-    _on_all_samples,
-    anneal,
-    pace_of,
-    propose,
-    race,
-)
+from pyfastr.solver.starts import _for_a_sprint, _on_all_samples, anneal, pace_of, propose, race
 from pyfastr.solver.streams import Streams
-from pyfastr.solver.sweep import cyclic_sweep
 from pyfastr.sources import ArraySource
 
+POLICY = SearchPolicy()
+RACE = POLICY.race
 SHAPES = [(6, 5), (5, 4, 3), (4, 3, 2, 3)]
 
 
@@ -34,14 +28,26 @@ def seeded(seed, n_tasks=1):
     return Streams(np.random.default_rng(seed), n_tasks)
 
 
-class EqualWeights(np.random.Generator):
-    """Draws as any generator does, but the weight of each sample is 1."""
+class Ones(Draw):
+    """A draw in which the weight of each sample is 1."""
 
-    def __init__(self, seed):
-        super().__init__(np.random.PCG64(seed))
+    def take(self, which):
+        return Ones(self.keys[which])
 
-    def standard_exponential(self, size=None, dtype=float, **_):
-        return np.ones(size, dtype)
+    def exponential(self, first, n_samples, dtype=float):
+        return np.ones((len(self.keys), n_samples), dtype)
+
+
+class EqualWeights(Streams):
+    """Draws starts as any streams do, but no weights."""
+
+    def weights(self, task):
+        return Ones(super().weights(task).keys)
+
+
+def annealed(problem, starts, streams, *, keep, ridge=1e-5):
+    options = {"keep": keep, "ridge": ridge, "streams": streams}
+    return anneal(problem, starts, pace=RACE.long_run, policy=POLICY, **options)
 
 
 def draw(shape, n_samples=60, *, noise=0.1, shift=0.0, **options):
@@ -57,7 +63,7 @@ def draw(shape, n_samples=60, *, noise=0.1, shift=0.0, **options):
 def test_spectral_starts_are_best_rank_one_fits_of_the_covariance_with_y(shape, weighted, naive):
     weights = np.random.default_rng(1).random(400) if weighted else None
     X, y, _, problem = draw(shape, 400, shift=1.0, sample_weight=weights)
-    starts = propose(problem, 3, 1, "spectral", Streams(EqualWeights(0), 1))
+    starts = propose(problem, 3, 1, "spectral", EqualWeights(np.random.default_rng(0), 1), POLICY)
     y = (y - np.average(y, weights=weights)) * (1 if weights is None else weights)
     covariance = np.tensordot(y, X - X.mean(axis=0), axes=1)
     for k in range(3):
@@ -70,7 +76,7 @@ def test_spectral_starts_are_best_rank_one_fits_of_the_covariance_with_y(shape, 
 
 def test_spectral_starts_of_matrices_are_singular_vectors():
     X, y, _, problem = draw((6, 5), 400)
-    starts = propose(problem, 2, 1, "spectral", Streams(EqualWeights(0), 1))
+    starts = propose(problem, 2, 1, "spectral", EqualWeights(np.random.default_rng(0), 1), POLICY)
     U, _, Vt = np.linalg.svd(np.tensordot(y - y.mean(), X, axes=1))
     assert_allclose(np.abs(starts.components[0][:, 0] @ U[:, 0]), 1, atol=1e-8)
     assert_allclose(np.abs(starts.components[1][:, 0] @ Vt[0]), 1, atol=1e-8)
@@ -83,7 +89,7 @@ def test_an_array_added_to_all_samples_moves_no_start(shape, kind, weighted):
     weights = np.random.default_rng(1).integers(0, 3, 60).astype(float) if weighted else None
     shift = 5 * np.random.default_rng(2).normal(size=shape)
     plain, shifted = (
-        propose(draw(shape, shift=s, sample_weight=weights)[-1], 6, 2, kind, seeded(3))
+        propose(draw(shape, shift=s, sample_weight=weights)[-1], 6, 2, kind, seeded(3), POLICY)
         for s in (0.0, shift)
     )
     for one, other in zip(plain.components, shifted.components, strict=True):
@@ -94,7 +100,7 @@ def test_an_array_added_to_all_samples_moves_no_start(shape, kind, weighted):
 @pytest.mark.parametrize("n_terms", [1, 2])
 def test_as_many_starts_as_asked_for_all_different_and_of_unit_length(kind, n_terms):
     *_, problem = draw((5, 4, 3))
-    starts = propose(problem, 7, n_terms, kind, seeded(0))
+    starts = propose(problem, 7, n_terms, kind, seeded(0), POLICY)
     assert starts.scales.shape == (7, n_terms)
     for component in starts.components:
         assert_allclose(np.linalg.norm(component, axis=-1), 1)
@@ -107,7 +113,7 @@ def test_spectral_starts_are_nearer_to_the_truth_than_random_ones(shape):
     _, _, W, problem = draw(shape)
 
     def mean_cosine(kind):
-        starts = propose(problem, 30, 1, kind, seeded(0))
+        starts = propose(problem, 30, 1, kind, seeded(0), POLICY)
         found = np.array([(starts.coefficient(k) * W).sum() for k in range(30)])
         return np.abs(found).mean() / np.linalg.norm(W)
 
@@ -119,7 +125,7 @@ def test_spectral_starts_are_nearer_to_the_truth_than_random_ones(shape):
 def test_annealing_keeps_as_many_as_asked_for_and_finds_the_truth(shape, n_models):
     _, _, W, problem = draw(shape, 80)
     starts = Models.random(n_models, 1, shape, np.random.default_rng(0))
-    found = anneal(problem, starts, keep=3, ridge=1e-5, streams=seeded(1))
+    found = annealed(problem, starts, seeded(1), keep=3)
     assert len(found) == 3
     cosine = np.sum(found.coefficient(0) * W) / (
         np.linalg.norm(found.coefficient(0)) * np.linalg.norm(W)
@@ -128,62 +134,68 @@ def test_annealing_keeps_as_many_as_asked_for_and_finds_the_truth(shape, n_model
     assert abs(cosine) > 0.9
 
 
-@pytest.fixture
-def sweeps(monkeypatch):
-    """The tasks that each sweep of an annealing serves."""
-    seen = []
+class RecordedStreams(Streams):
+    """Keeps the tasks that draw sample weights: each of them in every update of a sweep."""
 
-    def spy(problem, models, *args):
-        seen.append(set(models.task.tolist()))
-        return cyclic_sweep(problem, models, *args)
+    def __init__(self, seed, n_tasks=1):
+        super().__init__(np.random.default_rng(seed), n_tasks)
+        self.tasks = []
 
-    monkeypatch.setattr("pyfastr.solver.starts.cyclic_sweep", spy)
-    return seen
+    def weights(self, task):
+        self.tasks.append(set(task.tolist()))
+        return super().weights(task)
+
+    def n_sweeps(self, task, n_modes):
+        return sum(task in tasks for tasks in self.tasks) / n_modes
 
 
-def test_an_annealing_ends_for_a_task_that_has_found_its_valley_and_goes_on_for_noise(sweeps):
+def test_an_annealing_ends_for_a_task_that_has_found_its_valley_and_goes_on_for_noise():
     X, y, W, _ = draw((5, 4, 3))
     responses = np.stack([y, np.random.default_rng(5).normal(size=len(y))])
     problem = make_problem(ArraySource(X), responses, x_scale=1.0, fit_intercept=True)
-    starts = propose(problem, 6, 1, "mixed", seeded(0, 2))
-    found = anneal(problem, starts, keep=2, ridge=1e-5, streams=seeded(1, 2))
-    n_sweeps = [sum(task in tasks for tasks in sweeps) for task in (0, 1)]
-    assert n_sweeps[0] < LONG_RUN.n_sweeps / 2
-    assert n_sweeps[1] == LONG_RUN.n_sweeps
+    starts = propose(problem, 6, 1, "mixed", seeded(0, 2), POLICY)
+    streams = RecordedStreams(1, 2)
+    found = annealed(problem, starts, streams, keep=2)
+    assert streams.n_sweeps(0, n_modes=3) < RACE.long_run.n_sweeps / 2
+    assert streams.n_sweeps(1, n_modes=3) == RACE.long_run.n_sweeps
     assert found.task.tolist() == [0, 0, 1, 1]
     best = found.coefficient(0)
     assert abs((best * W).sum()) > 0.9 * np.linalg.norm(best) * np.linalg.norm(W)
 
 
-def test_where_samples_are_few_a_good_fit_does_not_end_an_annealing(sweeps):
+def test_where_samples_are_few_a_good_fit_does_not_end_an_annealing():
     # There are 10 free parameters and an intercept: wrong valleys fit 14 samples as well.
     *_, problem = draw((5, 4, 3), 14, noise=0.0)
-    anneal(problem, propose(problem, 6, 1, "mixed", seeded(0)), keep=2, ridge=0, streams=seeded(1))
-    assert len(sweeps) == LONG_RUN.n_sweeps
+    streams = RecordedStreams(1)
+    starts = propose(problem, 6, 1, "mixed", seeded(0), POLICY)
+    annealed(problem, starts, streams, keep=2, ridge=0)
+    assert streams.n_sweeps(0, n_modes=3) == RACE.long_run.n_sweeps
 
 
 @pytest.mark.parametrize(
     ("n_samples", "ridge", "expected"),
-    [(30, 0.01, LONG_RUN), (30, 2.0, SHORT_RUN), (10, 0.01, SHORT_RUN)],
+    [(30, 0.01, RACE.long_run), (30, 2.0, RACE.short_run), (10, 0.01, RACE.short_run)],
 )
 def test_a_run_is_short_where_any_data_can_be_fitted_or_nothing_cools(n_samples, ridge, expected):
     *_, problem = draw((5, 4, 3), n_samples)
-    assert pace_of(problem, 1, ridge) is expected
+    assert pace_of(problem, 1, ridge, POLICY) == expected
+
+
+def raced(problem, n_starts, streams, policy=POLICY, **options):
+    options = {"kind": "mixed", "ridge": 1e-5, **options}
+    return race(problem, n_starts, 1, streams=streams, policy=policy, **options)
 
 
 def test_a_race_is_the_same_for_the_same_seed():
     *_, problem = draw((5, 4, 3))
-    first, again, other = (
-        race(problem, 8, 1, kind="mixed", ridge=1e-5, streams=seeded(s))[1].models
-        for s in (0, 0, 1)
-    )
+    first, again, other = (raced(problem, 8, seeded(s))[1].models for s in (0, 0, 1))
     assert_array_equal(first.coefficient(), again.coefficient())
     assert not np.array_equal(first.coefficient(), other.coefficient())
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("covariates", [False, True])
-def test_a_thinned_problem_is_that_of_its_samples(weighted, covariates):
+def test_a_subset_of_a_problem_is_that_of_its_samples(weighted, covariates):
     X, y, _, _ = draw((5, 4))
     rng = np.random.default_rng(0)
     weights = rng.uniform(0.1, 2, (3, len(y))) if weighted else None
@@ -198,78 +210,94 @@ def test_a_thinned_problem_is_that_of_its_samples(weighted, covariates):
 
     models = Models.random(4, 1, (5, 4), rng)
     models.task = np.arange(4) % (3 if weighted else 1)
-    thinned, alone = problem_of(slice(None)).thinned(which), problem_of(which)
-    found, expected = (polish(p, models, [Step(1e-5)] * 60).models for p in (thinned, alone))
+    subset, alone = problem_of(slice(None)).subset(which), problem_of(which)
+    found, expected = (polish(p, models, [Step(1e-5)] * 60, POLICY).models for p in (subset, alone))
     for k in range(4):
         task = models.task[k]
         assert_allclose(
-            found.coefficient(k) * thinned.y_scale[task],
+            found.coefficient(k) * subset.y_scale[task],
             expected.coefficient(k) * alone.y_scale[task],
             rtol=1e-5,
             atol=1e-8,
         )
 
 
-@pytest.fixture
-def runs(monkeypatch):
-    """Numbers of samples that annealings look at, and their pace."""
-    seen = []
+@contextmanager
+def noted_paces():
+    """The numbers of sweeps that annealings set out to make, by which paces are known."""
+    paces = []
 
-    def spy(problem, *args, pace, **options):
-        seen.append((problem.n_samples, pace))
-        return anneal(problem, *args, pace=pace, **options)
+    def note(event):
+        if event.stage == "search" and event.done == 1:
+            paces.append(event.total)
 
-    monkeypatch.setattr("pyfastr.solver.starts.anneal", spy)
-    return seen
+    with watched_by(note):
+        yield paces
 
 
-# There are 11 degrees of freedom: twice as many samples make a sprint, and it looks at 2.5 times as
-# many of them at most.
+def sweeps_of(*paces):
+    return [pace.n_sweeps for pace in paces]
+
+
+# There are 11 degrees of freedom: twice as many samples make a sprint.
 @pytest.mark.parametrize(
     ("n_samples", "noise", "expected"),
     [
-        (400, 0.01, [(27, SPRINT)]),
-        (400, 3.0, [*[(27, SPRINT)] * N_SPRINTS, (400, LONG_RUN)]),
-        (30, 0.01, [(30, SPRINT)]),
-        (20, 0.01, [(20, LONG_RUN)]),
+        (400, 0.01, [RACE.sprint]),
+        (400, 3.0, [*[RACE.sprint] * RACE.n_sprints, RACE.long_run]),
+        (30, 0.01, [RACE.sprint]),
+        (20, 0.01, [RACE.long_run]),
     ],
 )
 def test_a_race_is_a_sprint_where_samples_abound_and_long_where_they_are_noisy(
-    runs, n_samples, noise, expected
+    n_samples, noise, expected
 ):
     X, y, *_ = draw((6, 5), n_samples, noise=noise)
     problem = make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=True)
-    _, found = race(problem, 8, 1, kind="mixed", ridge=1e-5, streams=seeded(0))
-    assert runs == expected
+    with noted_paces() as paces:
+        _, found = raced(problem, 8, seeded(0))
+    assert paces == sweeps_of(*expected)
     best = found.models.take(np.argsort(found.objective)[:1])
     # In any case the result is a solution of all samples.
-    again = polish(problem, best, [Step(1e-5)] * 60).models
+    again = polish(problem, best, [Step(1e-5)] * 60, POLICY).models
     assert_allclose(best.coefficient(), again.coefficient(), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(("n_samples", "n_seen"), [(400, 27), (30, 30)])
+def test_a_sprint_looks_at_no_more_samples_than_it_needs(n_samples, n_seen):
+    # 2.5 for each of the 11 degrees of freedom, unless that saves too few.
+    *_, problem = draw((6, 5), n_samples)
+    assert _for_a_sprint(problem, 1, np.random.default_rng(0), POLICY).n_samples == n_seen
 
 
 # There are 17 degrees of freedom: twice as many samples are plenty, but a sprint would need 48.
 @pytest.mark.parametrize(
     ("n_starts", "first", "expected"),
-    [(N_BROAD, True, BROAD_RUN), (N_BROAD - 1, True, LONG_RUN), (N_BROAD, False, LONG_RUN)],
+    [
+        (RACE.broad_from, True, RACE.broad_run),
+        (RACE.broad_from - 1, True, RACE.long_run),
+        (RACE.broad_from, False, RACE.long_run),
+    ],
 )
-def test_a_first_race_of_many_starts_is_broad_where_samples_are_plenty(
-    runs, n_starts, first, expected
-):
+def test_a_first_race_of_many_starts_is_broad_where_samples_are_plenty(n_starts, first, expected):
     *_, problem = draw((4, 4, 4, 4, 4), 40, noise=0.01)
-    race(problem, n_starts, 1, kind="mixed", ridge=1e-5, streams=seeded(0), first=first)
-    assert runs == [(40, expected)]
+    with noted_paces() as paces:
+        raced(problem, n_starts, seeded(0), first=first)
+    assert paces == sweeps_of(expected)
 
 
 def test_models_of_a_sprint_that_are_wrong_are_told_by_their_residuals_of_few_samples():
     *_, problem = draw((6, 5), 400, noise=0.01)
-    few = problem.thinned(np.arange(0, 400, 4))
-    right = polish(few, Models.random(8, 1, (6, 5), np.random.default_rng(0)), [Step(1e-5)] * 60)
+    few = problem.subset(np.arange(0, 400, 4))
+    right = polish(
+        few, Models.random(8, 1, (6, 5), np.random.default_rng(0)), [Step(1e-5)] * 60, POLICY
+    )
     right = right.take(np.argsort(right.objective)[:1])
     wrong = Models.random(1, 1, (6, 5), np.random.default_rng(1))
-    rss = few.n_samples * few.losses(fitted_values(few, wrong), wrong.task)
+    rss = few.n_samples * few.losses(wrong)
     both = Polished.concatenate([right, Polished(wrong, rss, rss), right])
-    found = _on_all_samples(problem, both, 1e-5, few.n_samples)
-    exact = polish(problem, right.models, [Step(1e-5)] * 60)
+    found = _on_all_samples(problem, both, 1e-5, few.n_samples, POLICY)
+    exact = polish(problem, right.models, [Step(1e-5)] * 60, POLICY)
     for k in (0, 2):
         assert_allclose(found.models.coefficient(k), exact.models.coefficient(0), rtol=1e-3)
         assert found.rss[k] == pytest.approx(exact.rss[0], rel=1e-3)
@@ -277,27 +305,36 @@ def test_models_of_a_sprint_that_are_wrong_are_told_by_their_residuals_of_few_sa
     assert found.rss[1] == pytest.approx(4 * rss[0])
 
 
-def test_a_sprint_that_ended_in_a_wrong_valley_is_run_again(monkeypatch, runs):
-    X, y, *_ = draw((6, 5), 400, noise=0.01)
+def test_a_sprint_that_ended_in_a_wrong_valley_is_run_again():
+    X, y, *_ = draw((6, 5, 4), 400, noise=0.01)
     problem = make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=True)
-    ends = iter([np.array([0]), np.array([], int)])
-    monkeypatch.setattr("pyfastr.solver.starts._unexplained", lambda *_: next(ends))
-    models, found = race(problem, 8, 1, kind="mixed", ridge=1e-5, streams=seeded(0))
-    assert runs == [(27, SPRINT)] * 2
-    # What the first one found is forgotten.
-    assert len(models) == len(found.models) == 4
+    # So short, and of so few starts, that some fail and others do not.
+    hasty = Pace(n_sweeps=1, halvings=(), n_cooling=1, n_final=1)
+    policy = replace(POLICY, race=replace(RACE, sprint=hasty, n_sprints=50))
+    n_sprints = []
+    for seed in range(12):
+        with noted_paces() as paces:
+            models, found = raced(problem, 4, seeded(seed), policy, kind="random")
+        assert set(paces) == {hasty.n_sweeps}
+        n_sprints.append(len(paces))
+        # What those that failed found is forgotten.
+        assert len(models) == len(found.models) == 2
+        assert found.rss.min() <= RACE.sprint_unexplained * problem.n_samples
+    assert min(n_sprints) == 1
+    assert max(n_sprints) > 1
 
 
-def test_only_the_first_round_begins_with_a_sprint(monkeypatch, runs):
+def test_only_the_first_round_begins_with_a_sprint():
     X, y, *_ = draw((6, 5), 400, noise=3.0)
     problem = make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=True)
-    # No gap between solutions, and no number of hits, is enough to end the search.
-    monkeypatch.setattr("pyfastr.solver.rounds.MANY", 10_000)
-    monkeypatch.setattr("pyfastr.solver.rounds.GAP_OF_SEVERAL", np.nan)
-    monkeypatch.setattr("pyfastr.solver.rounds.GAP_OF_ONE", np.nan)
+    # No gap between solutions, not even an infinite one, and no number of hits ends the search.
+    never = {"enough_hits": 10_000, "gap_of_one": np.nan, "gap_of_several": np.nan}
+    policy = replace(POLICY, rounds=replace(POLICY.rounds, **never, budget=32))
     rng = np.random.default_rng(0)
-    search(problem, 1, kind="mixed", n_init="auto", ridge=1e-5, rng=rng, budget=32)
-    assert runs == [*[(27, SPRINT)] * N_SPRINTS, *[(400, LONG_RUN)] * 3]
+    with noted_paces() as paces:
+        search(problem, 1, kind="mixed", n_init="auto", ridge=1e-5, rng=rng, policy=policy)
+    sprints, long_runs = [RACE.sprint] * RACE.n_sprints, [RACE.long_run] * 3
+    assert paces == sweeps_of(*sprints, *long_runs)
 
 
 def test_samples_that_a_fold_holds_out_do_not_decide_how_it_is_raced():
@@ -311,7 +348,7 @@ def test_samples_that_a_fold_holds_out_do_not_decide_how_it_is_raced():
         problem = make_problem(
             ArraySource(X), response, x_scale=1.0, fit_intercept=True, sample_weight=weights
         )
-        found.append(race(problem, 8, 1, kind="mixed", ridge=1e-5, streams=seeded(0, 2))[1])
+        found.append(raced(problem, 8, seeded(0, 2))[1])
     (before, after), (clear, hidden) = (
         [f.take(np.flatnonzero(f.models.task == task)) for f in found] for task in (0, 1)
     )

@@ -7,11 +7,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.solver.models import Models
 from pyfastr.solver.penalties import Penalty
+from pyfastr.solver.policy import SearchPolicy
 from pyfastr.solver.problem import make_problem
-from pyfastr.solver.support import hop, refit, thin
+from pyfastr.solver.support import hop, refit, thin_supports
 from pyfastr.solver.sweep import run_sweeps
 from pyfastr.sources import ArraySource
 
+POLICY = SearchPolicy()
 CASES = [((9, 8), 60), ((6, 5, 5), 60), ((4, 5, 3, 4), 60)]
 
 
@@ -37,14 +39,14 @@ def test_a_refit_is_least_squares_on_the_same_support(naive, shape, n_samples):
     X, problem, truth = draw(shape, n_samples, 0)
     rng = np.random.default_rng(1)
     shaken = [c * (1 + 0.2 * rng.normal(size=c.shape)) for c in truth.components]
-    found = refit(problem, Models(shaken, truth.scales), 1e-9, 100, tol=1e-5)
-    X = X - X.mean(axis=0)
-    residual = problem.response[0] - X.reshape(n_samples, -1) @ found.coefficient().ravel()
+    found = refit(problem, Models(shaken, truth.scales), 1e-9, 100, 1e-5, POLICY)
+    X, y = X - X.mean(axis=0), problem.samples.response[0]
+    residual = y - X.reshape(n_samples, -1) @ found.coefficient().ravel()
     for mode, component in enumerate(found.components):
         used = truth.components[mode][0, 0] != 0
         assert_array_equal(component[0, 0] != 0, used)
         P = naive.project(X, found.components, mode)[0, 0][:, used]
-        assert_allclose(P.T @ residual, 0, atol=1e-6 * np.linalg.norm(P.T @ problem.response[0]))
+        assert_allclose(P.T @ residual, 0, atol=1e-6 * np.linalg.norm(P.T @ y))
 
 
 def test_a_refit_has_the_ridge_of_as_many_parameters():
@@ -59,7 +61,7 @@ def test_a_refit_has_the_ridge_of_as_many_parameters():
     wide = [np.zeros((1, 1, 8)) for _ in range(2)]
     for component, own in zip(wide, start.components, strict=True):
         component[..., used] = own
-    found = refit(problem, Models(wide, start.scales), ridge, 200, tol=1e-7)
+    found = refit(problem, Models(wide, start.scales), ridge, 200, 1e-7, POLICY)
     # 7 of 15 parameters are left, two spared, and 4 of the 8 entries that a ridge is relative to.
     own = Penalty(ridge * (5 / 13) ** 2 * 4 / 8)
     expected = run_sweeps(alone, start, own, max_iter=200, tol=1e-7)[0]
@@ -72,7 +74,7 @@ def test_a_refit_of_one_entry_is_least_squares():
     y = 3 + 0.5 * X[:, 1, 2] + rng.normal(size=60)
     problem = make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=True)
     one = Models([np.eye(4)[None, [1]], np.eye(5)[None, [2]]], np.ones((1, 1)))
-    found = refit(problem, one, 10.0, 20, tol=1e-9)
+    found = refit(problem, one, 10.0, 20, 1e-9, POLICY)
     slope = np.polyfit(X[:, 1, 2], y, 1)[0]
     assert_allclose(found.coefficient()[1, 2] * problem.y_scale, slope, rtol=1e-9)
 
@@ -88,7 +90,7 @@ def test_a_refit_of_few_entries_is_finite_whatever_the_samples(n_samples):
     rows = [np.eye(40)[[0]] + np.eye(40)[[1]], np.eye(40)[[7]]]
     models = Models([np.stack(rows), np.tile(np.eye(3)[2], (2, 1, 1))], np.ones((2, 1)))
     for ridge in (0.0, 1e-5, 10.0):
-        found = refit(problem, models, ridge, 20, tol=1e-9)
+        found = refit(problem, models, ridge, 20, 1e-9, POLICY)
         assert all(np.isfinite(c).all() for c in found.components)
         assert np.isfinite(found.scales).all()
 
@@ -101,7 +103,7 @@ def test_the_support_of_the_truth_has_the_most_evidence(shape, n_samples, seed):
     # Near the truth, and anywhere.
     near = [c + 0.05 * rng.normal(size=c.shape) for c in truth.components]
     candidates = Models.concatenate([Models(near, truth.scales), Models.random(3, 1, shape, rng)])
-    found = thin(problem, candidates, 1e-5).best().models
+    found = thin_supports(problem, candidates, 1e-5, POLICY).best().models
     assert len(found) == 1
     for component, true in zip(found.components, truth.components, strict=True):
         used = (component != 0)[0, 0]
@@ -117,8 +119,8 @@ def test_hops_find_the_support_that_thinning_alone_misses(seed):
     _, problem, truth = draw((12, 12), 24, seed)
     rng = np.random.default_rng(0)
     models = Models.random(32, 1, problem.shape, rng)
-    before = thin(problem, models, 1e-5)
-    after = hop(problem, models, 1e-5, rng)
+    before = thin_supports(problem, models, 1e-5, POLICY)
+    after = hop(problem, models, 1e-5, rng, POLICY)
     assert after.evidence.min() < before.evidence.min()
     for component, true in zip(after.best().models.components, truth.components, strict=True):
         assert_array_equal(component[0, 0] != 0, true[0, 0] != 0)

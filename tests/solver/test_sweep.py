@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from pyfastr.solver import sweep
+from pyfastr.config import MemoryBudget
+from pyfastr.engines import Draw
 from pyfastr.solver.models import Models, unit
 from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.problem import make_problem
@@ -48,8 +49,29 @@ def in_units(problem, models):
 def swept(problem, models, n_sweeps=N_SWEEPS, one_sweep=cyclic_sweep, **options):
     """The models after some sweeps, in the units of X and y, and their last loss."""
     for _ in range(n_sweeps):
-        models, fitted = one_sweep(problem, models, Penalty(RIDGE, THRESHOLD), **options)
-    return in_units(problem, models), problem.losses(fitted, models.task)
+        models, _ = one_sweep(problem, models, Penalty(RIDGE, THRESHOLD), **options)
+    return in_units(problem, models), problem.losses(models)
+
+
+def budget_of_batches(n_bytes):
+    """A budget that has so many bytes for a batch of models."""
+    budget = MemoryBudget(4 * n_bytes)
+    assert budget.batch == n_bytes
+    return budget
+
+
+class Masks(Draw):
+    """Given weights in place of those that are drawn; keys are the rows of the models."""
+
+    def __init__(self, masks, keys=None):
+        super().__init__(np.arange(len(masks)) if keys is None else keys)
+        object.__setattr__(self, "masks", masks)
+
+    def take(self, which):
+        return Masks(self.masks, self.keys[which])
+
+    def exponential(self, first, n_samples, dtype=float):
+        return self.masks[self.keys, first : first + n_samples].astype(dtype)
 
 
 def naive_sweeps(naive, X, y, models, n_sweeps=N_SWEEPS):
@@ -139,14 +161,15 @@ def test_models_in_lockstep_do_not_know_of_each_other(shape, n_samples, n_terms,
 
 @pytest.mark.parametrize("one_sweep", [cyclic_sweep, simultaneous_sweep])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_batch_that_is_split_for_memory_gives_the_same(shape, one_sweep, monkeypatch):
+def test_a_batch_that_is_split_for_memory_gives_the_same(shape, one_sweep):
     X, y, starts = draw(shape, 40, 2, n_models=7)
     expected, losses = swept(problem_of(X, y), starts, one_sweep=one_sweep)
-    monkeypatch.setattr(sweep, "BATCH_SHARE", 0.0)
-    # About one and three models a part.
-    for limit in (1, 12 * 40 * 2 * sum(shape) * 8):
-        monkeypatch.setattr(sweep, "MIN_BATCH_BYTES", limit)
-        found, losses_too = swept(problem_of(X, y), starts, one_sweep=one_sweep)
+    n_entries = 2 * (max(shape) if one_sweep is cyclic_sweep else sum(shape))
+    # One model a part, and three of the longest mode or of all modes.
+    for limit in (1, 3 * 4 * n_entries**2 * 8):
+        problem = problem_of(X, y)
+        problem.engine.budget = budget_of_batches(limit)
+        found, losses_too = swept(problem, starts, one_sweep=one_sweep)
         assert_same(found, expected)
         assert_allclose(losses_too, losses, rtol=1e-10)
 
@@ -184,7 +207,7 @@ def test_a_row_mask_of_each_model_fits_it_to_those_samples_only(naive, shape, we
     weights = rng.random(30) if weighted else None
     masks = (rng.random((3, 30)) < 0.7).astype(float)
     problem = problem_of(X, y, sample_weight=weights)
-    found, _ = swept(problem, starts, draw_weights=lambda: masks)
+    found, _ = swept(problem, starts, draw_weights=lambda _: Masks(masks))
     for k, mask in enumerate(masks.astype(bool)):
         own = None if weights is None else weights[mask]
         expected = naive_sweeps(naive, *centred(X[mask], y[mask], own), one_of(starts, k))
@@ -213,14 +236,17 @@ def test_sweeps_end_one_model_at_a_time_when_its_change_is_small(order):
     problem = problem_of(X, y)
     options = {"penalty": Penalty(1.0), "order": order, "tol": 1e-3, "max_iter": 500}
     found, history, converged = run_sweeps(problem, starts, **options)
+    history.end(problem.losses(found))
     assert converged.all()
     change, loss = np.array(history.change), np.array(history.loss)
     for k in range(6):
-        alone, history, _ = run_sweeps(problem_of(X, y), one_of(starts, k), **options)
+        alone, history, _ = run_sweeps(problem, one_of(starts, k), **options)
+        history.end(problem.losses(alone))
         n = len(history.loss)
         assert_same(one_of(found, k), alone)
         assert_allclose(change[:n, k], np.concatenate(history.change), rtol=1e-6, atol=1e-7)
-        assert_allclose(loss[:n, k], np.concatenate(history.loss), rtol=1e-10)
+        # Simultaneous updates rise and fall at first, and enlarge what batches round differently.
+        assert_allclose(loss[:n, k], np.concatenate(history.loss), rtol=1e-8)
         assert np.isnan(change[n:, k]).all()
         assert change[n - 1, k] <= 1e-3
         assert (change[: n - 1, k] > 1e-3).all()
@@ -228,7 +254,9 @@ def test_sweeps_end_one_model_at_a_time_when_its_change_is_small(order):
 
 def test_the_loss_of_cyclic_sweeps_without_ridge_never_rises():
     X, y, starts = draw((8, 3, 5), 60, 2, n_models=5)
-    _, history, _ = run_sweeps(problem_of(X, y), starts, Penalty(0.0), tol=0.0, max_iter=30)
+    problem = problem_of(X, y)
+    found, history, _ = run_sweeps(problem, starts, Penalty(0.0), tol=0.0, max_iter=30)
+    history.end(problem.losses(found))
     loss = np.array(history.loss)
     assert (np.diff(loss, axis=0) <= 1e-12).all()
 
@@ -252,12 +280,14 @@ def test_sweeps_end_even_if_no_change_is_tolerated(shape, dtype):
     assert found[2].all()
 
 
-def test_a_batch_is_cut_into_parts_of_about_one_size(monkeypatch):
-    monkeypatch.setattr(sweep, "BATCH_SHARE", 0.0)
-    monkeypatch.setattr(sweep, "MIN_BATCH_BYTES", 90)
-    X = np.ones((3, 2, 2))
-    problem = make_problem(ArraySource(X), np.arange(3.0), x_scale=1.0, fit_intercept=True)
-    assert sweep.batches(problem, 10, 10.0) == [slice(0, 5), slice(5, 10)]
-    assert sweep.batches(problem, 9, 10.0) == [slice(0, 9)]
-    # A model that needs more than there is goes alone.
-    assert sweep.batches(problem, 2, 1000.0) == [slice(0, 1), slice(1, 2)]
+@pytest.mark.parametrize("one_sweep", [cyclic_sweep, simultaneous_sweep])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("n_samples", N_SAMPLES)
+def test_a_sweep_tells_how_well_the_models_fitted_that_it_began_with(shape, n_samples, one_sweep):
+    X, y, starts = draw(shape, n_samples, 2, n_models=3)
+    problem = problem_of(X, y, sample_weight=np.arange(1.0, n_samples + 1))
+    _, before = one_sweep(problem, starts, Penalty(RIDGE))
+    assert_allclose(before.loss, problem.losses(starts), rtol=1e-10)
+    fitted = problem.engine.fitted(starts)
+    assert_allclose(before.loss, problem.losses_of(fitted, starts.task), rtol=1e-10)
+    assert_allclose(before.misfit, problem.misfits_of(fitted, starts.task), rtol=1e-10)

@@ -2,8 +2,10 @@
 
 import gc
 import multiprocessing
+import os
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -27,11 +29,13 @@ from pyfastr.sources import (
     some_samples,
     thin,
 )
+from pyfastr.sources.ahead import ReadAhead
+from pyfastr.sources.mapped import mapped_reader
 from pyfastr.sources.stored import block_limit
 
 KINDS = [
     *["memmap", "hdf5", "contiguous hdf5", "gzip hdf5", "zarr 2", "zarr 3", "sharded zarr"],
-    "npy files",
+    *["npy files", "nii files", "nii.gz files"],
 ]
 # In small parts: 2 MB of samples are several blocks, and most of them do not stay.
 SMALL = "16MB"
@@ -54,7 +58,9 @@ def test_blocks_are_those_of_the_array(X, store, kind, dtype):
         source, expected = as_source(store(X, kind)), ArraySource(X)
     assert isinstance(source, Source)
     assert source.shape == X.shape
-    assert source.dtype == expected.dtype
+    # Images of few bits become float32, which has all their digits.
+    short = kind.startswith("nii") and dtype == np.int16
+    assert source.dtype == (np.float32 if short else expected.dtype)
     assert source.dtype.isnative
     for _ in range(2):
         assert_array_equal(blocks_of(source), X)
@@ -187,6 +193,37 @@ def test_an_error_of_a_block_that_is_read_ahead_is_raised_for_that_block(X, coun
             source.read(bad)
 
 
+def test_blocks_at_hand_need_no_reader_and_the_first_that_is_not_starts_reading_ahead():
+    slices = [slice(i, i + 1) for i in range(8)]
+    loaded, looked_for = [], []
+
+    def load(rows):
+        loaded.append(rows.start)
+        return np.array([rows.start])
+
+    def at_hand(rows):
+        looked_for.append(rows.start)
+        return None if rows.start == 4 else np.array([rows.start])
+
+    blocks = ReadAhead(load, slices, room=0, at_hand=at_hand)
+    assert [int(blocks.read(i)[0]) for i in range(8)] == list(range(8))
+    assert looked_for == [0, 1, 2, 3, 4]
+    assert loaded == [4, 5, 6, 7]
+    # The next pass looks again.
+    assert int(blocks.read(0)[0]) == 0
+    assert loaded == [4, 5, 6, 7]
+
+
+def test_what_is_read_from_the_systems_cache_is_what_the_file_has(X, store, tmp_path):
+    reader = mapped_reader(store(X, "memmap"), MemoryBudget(16_000_000))
+    out = np.zeros((30, *X.shape[1:]))
+    if reader.read_cached(out, slice(20, 50)):
+        assert_array_equal(out, X[20:50])
+    # Nothing is there beyond the end of a file.
+    os.truncate(tmp_path / "X.npy", 5000)
+    assert not reader.read_cached(out, slice(20, 50))
+
+
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_process_reads_on(X, store):
@@ -253,8 +290,9 @@ def test_nan_and_infinity_are_named_with_sample_and_file(X, store, kind, bad):
     X[177, 3, 0, 1] = bad
     with config_context(memory_budget=SMALL):
         source = as_source(store(X, kind))
-    file = {"memmap": "X.npy", "npy files": "sample0177.npy"}.get(kind, "/inner/X of .*X.h5")
+    file = {"memmap": "X.npy"}.get(kind, "/inner/X of .*X.h5")
     file = "X.zarr" if "zarr" in kind else file
+    file = f"sample0177.{kind.removesuffix(' files')}" if kind.endswith("files") else file
     name = "NaN" if np.isnan(bad) else "infinity"
     expected = rf"contains {name}: first at sample 177 \(.*{file}\), element \(3, 0, 1\)"
     with pytest.raises(ValueError, match=expected):
@@ -267,11 +305,10 @@ def test_nan_and_infinity_are_named_with_sample_and_file(X, store, kind, bad):
 
 def test_what_is_no_file_is_not_taken_for_one(X):
     assert not any(is_stored(other) for other in (X, X.tolist(), X[0], [], ["a"], [["x.npy"]], "X"))
-    import dask.array
     import pandas as pd
     import xarray as xr
 
-    frames = (xr.DataArray(X), dask.array.from_array(X), pd.DataFrame(X[:, 0, 0]))
+    frames = (xr.DataArray(X), pd.DataFrame(X[:, 0, 0]))
     assert not any(is_stored(other) for other in frames)
 
 
@@ -324,18 +361,31 @@ def test_a_closed_hdf5_file_is_told(X, tmp_path):
 @pytest.mark.parametrize("kind", ["zarr 2", "zarr 3", "sharded zarr"])
 def test_samples_without_any_chunk_are_named(X, store, kind, tmp_path):
     store(X, kind)
-    folder = tmp_path / "X.zarr"
-    keys = folder.glob("3.*") if kind == "zarr 2" else folder.glob("c/3/*/*/*")
-    for number, path in enumerate(sorted(keys)):
+    for path in chunks_of(tmp_path / "X.zarr", row=3):
         path.unlink()
-        array = zarr.open_array(folder, mode="r")
-        if kind != "sharded zarr" and number == 0:
-            # A part may be missing because there is nothing but zeros in it.
-            as_source(array)
-            continue
-        first, last = (42, 55) if kind == "sharded zarr" else (21, 27)
-        with pytest.raises(OSError, match=rf"X lacks samples {first} to {last}: .*X.zarr has no"):
-            as_source(array)
+    first, last = (42, 55) if kind == "sharded zarr" else (21, 27)
+    expected = rf"X lacks samples: .*X.zarr has no chunk of samples {first} to {last} \(.*to be 0.0"
+    with pytest.raises(OSError, match=expected):
+        as_source(zarr.open_array(tmp_path / "X.zarr", mode="r"))
+
+
+@pytest.mark.parametrize("kind", ["zarr 2", "zarr 3"])
+def test_a_part_that_only_some_samples_lack_is_told_of(X, store, kind, tmp_path):
+    assert not as_source(store(X, kind)).advice
+    chunks_of(tmp_path / "X.zarr", row=3)[1].unlink()
+    source = as_source(zarr.open_array(tmp_path / "X.zarr", mode="r"))
+    assert "X.zarr has no chunk for a part of samples 21 to 27 (" in source.advice
+    assert "1 such chunks are missing" in source.advice
+
+
+def test_a_background_that_no_sample_has_written_is_no_loss(X, store):
+    X[..., :4] = 0
+    assert not as_source(store(X, "zarr 3")).advice
+
+
+def chunks_of(folder, row):
+    """Files of a row of chunks of a Zarr array of format 2 or 3."""
+    return sorted([*folder.glob(f"{row}.*"), *folder.glob(f"c/{row}/*/*/*")])
 
 
 @pytest.mark.parametrize(
@@ -364,9 +414,17 @@ def test_a_file_that_does_not_fit_is_named(X, store, tmp_path, damage, error, me
         largest_entry(as_source(paths))
 
 
-def test_a_list_of_files_of_several_kinds_is_refused():
-    with pytest.raises(ValueError, match=r"'b.csv' is one of 1 that are no .npy file"):
-        as_source(["a.npy", "b.csv", "c.npy"])
+@pytest.mark.parametrize("paths", [["a.npy", "b.csv"], ["b.csv", "a.nii"], ["a.npy", "b.nii.gz"]])
+def test_a_list_of_files_of_several_kinds_is_refused(paths):
+    first, second = paths
+    with pytest.raises(ValueError, match=f"of several kinds, '{first}' and '{second}' among them"):
+        as_source(paths)
+
+
+@pytest.mark.parametrize("path", ["X.npy", Path("bold.nii.gz"), "T1.NII"])
+def test_a_file_that_is_no_list_is_refused_with_a_way_out(path):
+    with pytest.raises(ValueError, match=f"X is the file '{path}'; expected a list of files"):
+        as_source(path)
 
 
 def test_what_stays_is_freed_with_the_source(X, counting):

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from pyfastr.baselines.cp_factors import CPFactors
 from pyfastr.baselines.glm import Penalty, fit_glm, fit_penalised
+from pyfastr.engines import LocalEngine
 from pyfastr.solver.losses import Loss
-from pyfastr.solver.projection import Projector
 
 Array = NDArray[Any]
 
@@ -54,15 +54,15 @@ class BlockRelaxation:
 
     Parameters
     ----------
-    projector : Projector
+    engine : LocalEngine
     covariates : ndarray of shape (n_samples, n_covariates)
         With a column of ones for an intercept.
     y : ndarray of shape (n_samples,)
     family : Loss
     """
 
-    def __init__(self, projector: Projector, covariates: Array, y: Array, family: Loss) -> None:
-        self._projector, self._family = projector, family
+    def __init__(self, engine: LocalEngine, covariates: Array, y: Array, family: Loss) -> None:
+        self._engine, self._family = engine, family
         self._covariates, self._y = covariates, y
 
     def dense(self, factors: CPFactors, *, max_iter: int, tol: float) -> Relaxed:
@@ -119,8 +119,8 @@ class BlockRelaxation:
         """Update all modes once; return the factors and their linear predictors ``(K, N)``."""
         offsets = coefs @ self._covariates.T
         predictors = np.empty_like(offsets)
-        for mode, p in enumerate(self._projector.shape):
-            features = factors.features(self._projector, mode)
+        for mode, p in enumerate(self._engine.shape):
+            features = factors.features(self._engine, mode)
             old = factors.factor(mode).reshape(len(offsets), -1)
             solutions = np.empty_like(old)
             for k, own in enumerate(features):
@@ -159,7 +159,7 @@ class BlockRelaxation:
 
     def _predictors(self, factors: CPFactors) -> Array:
         """``<W, X_i>`` of all models: ``(K, N)``."""
-        features = factors.features(self._projector, 0)
+        features = factors.features(self._engine, 0)
         own = factors.factor(0).reshape(len(features), -1, 1)
         return (features @ own)[..., 0]
 

@@ -7,19 +7,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.engines import LocalEngine
 from pyfastr.solver.models import unit
-from pyfastr.solver.projection import Projector
 
 Array = NDArray[Any]
-
-
-def project(projector: Projector, components: Sequence[Array], mode: int) -> Array:
-    """Project onto one mode: ``(K, R, n_samples, p_mode)``; vectors are their own projection."""
-    if len(projector.shape) > 1:
-        return projector.project(components, mode)
-    source = projector.source
-    samples = np.concatenate([source.read(rows) for rows in source.slices])
-    return np.broadcast_to(samples, (*components[0].shape[:2], *samples.shape))
 
 
 @dataclass(frozen=True)
@@ -27,7 +18,7 @@ class CPFactors:
     """K models of R terms: ``u_mr = sizes[:, r, m] * components[m][:, r]``.
 
     The components have unit length (or are zero) and are replaced only by an update of their mode,
-    so that the projector can keep what it contracted with them; the sizes, on which penalties of
+    so that the engine can keep what it contracted with them; the sizes, on which penalties of
     factors depend, may change at any time.
 
     Attributes
@@ -58,12 +49,12 @@ class CPFactors:
         """Return u_m of all models: ``(K, R, p_m)``."""
         return self.sizes[..., mode, np.newaxis] * self.components[mode]
 
-    def features(self, projector: Projector, mode: int) -> Array:
+    def features(self, engine: LocalEngine, mode: int) -> Array:
         """Project every sample onto one mode: ``(K, n_samples, R * p_m)``, term after term."""
-        projected = project(projector, self.components, mode).astype(np.float64, copy=False)
+        projected = engine.projections(self.components, mode).astype(np.float64, copy=False)
         others = np.delete(self.sizes, mode, axis=-1).prod(axis=-1)
         scaled = (projected * others[..., np.newaxis, np.newaxis]).transpose(0, 2, 1, 3)
-        return scaled.reshape(len(scaled), projector.n_samples, -1)
+        return scaled.reshape(len(scaled), engine.n_samples, -1)
 
     def replace(self, mode: int, solution: Array) -> "CPFactors":
         """Return the models with ``(K, R * p_m)`` as factors of that mode."""

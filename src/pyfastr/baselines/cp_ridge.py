@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 
-from pyfastr.baselines.cp_factors import project
-from pyfastr.solver.contraction import project_own
+from pyfastr.engines import LocalEngine
+from pyfastr.engines.contraction import project_own
 from pyfastr.solver.models import Models
-from pyfastr.solver.projection import Projector
 
 Array = NDArray[Any]
 
@@ -49,7 +48,7 @@ class GroupRidge:
 
     Parameters
     ----------
-    projector : Projector
+    engine : LocalEngine
     y : ndarray of shape (n_samples,)
         Centred if `centre`.
     group, ridge : float
@@ -58,13 +57,13 @@ class GroupRidge:
     """
 
     def __init__(
-        self, projector: Projector, y: Array, *, group: float, ridge: float, centre: bool
+        self, engine: LocalEngine, y: Array, *, group: float, ridge: float, centre: bool
     ) -> None:
-        self.projector, self.response = projector, y
+        self.engine, self.response = engine, y
         self._group, self._ridge, self._centre = group, ridge, centre
-        self._n_modes = len(projector.shape)
-        slices = projector.source.slices
-        self._only_block = projector.source.read(slices[0]) if len(slices) == 1 else None
+        self._n_modes = len(engine.shape)
+        slices = engine.source.slices
+        self._only_block = engine.source.read(slices[0]) if len(slices) == 1 else None
 
     def minimise(self, starts: Models, *, max_iter: int, tol: float) -> Descent:
         """Sweep all starts side by side until they rest; return the one with the lowest end."""
@@ -157,7 +156,7 @@ class GroupRidge:
     def _project(self, components: Sequence[Array], mode: int) -> Array:
         """Project every sample onto one mode: ``(K, R, n_samples, p_mode)``."""
         if self._only_block is None or components[0].shape[:2] != (1, 1):
-            return project(self.projector, components, mode)
+            return self.engine.projections(components, mode)
         # One term on one block is too little work to plan and to share out.
         factors = [c[0].astype(self._only_block.dtype, copy=False) for c in components]
         return project_own(self._only_block[np.newaxis], factors, mode)[np.newaxis]

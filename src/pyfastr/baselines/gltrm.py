@@ -14,10 +14,10 @@ from pyfastr.baselines.cp_factors import CPFactors
 from pyfastr.baselines.glm import FAMILIES, Penalty
 from pyfastr.baselines.limits import check_block_memory, check_finite_result, check_scales
 from pyfastr.baselines.response import ResponseMixin
+from pyfastr.engines import LocalEngine
 from pyfastr.estimators.sklearn_private import Interval, StrOptions, checks_parameters
 from pyfastr.estimators.validation import as_generator, check_covariates, check_init
 from pyfastr.estimators.warning import warn
-from pyfastr.solver.projection import Projector
 from pyfastr.sources import Source, as_source
 
 Array = NDArray[Any]
@@ -233,7 +233,7 @@ class GLTRM(ResponseMixin, BaseEstimator):
 
     def _solve(self, source: Source, columns: Array, y: Array) -> Relaxed:
         """Run the dense method from all starts and the sparse one from the best of them."""
-        relaxation = BlockRelaxation(Projector(source), columns, y, FAMILIES[self.family])
+        relaxation = BlockRelaxation(LocalEngine(source), columns, y, FAMILIES[self.family])
         factors = self._starts(source.shape[1:])
         check_block_memory(source, len(factors.sizes), self.n_terms)
         if self.penalty == 0 or isinstance(self.init, str):

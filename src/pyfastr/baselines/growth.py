@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.baselines.cp_ridge import Descent, GroupRidge
-from pyfastr.solver.contraction import project_own
+from pyfastr.engines import LocalEngine
+from pyfastr.engines.contraction import project_own
 from pyfastr.solver.models import Models, unit
-from pyfastr.solver.projection import Projector
 
 Array = NDArray[Any]
 
@@ -21,12 +21,12 @@ def grow(
 ) -> Descent:
     """Add terms along what is left of the response, as long as each lowers the objective."""
     best = problem.minimise(
-        leading_term(problem.projector, problem.response, rng), max_iter=max_iter, tol=tol
+        leading_term(problem.engine, problem.response, rng), max_iter=max_iter, tol=tol
     )
     for _ in range(1, n_terms):
         if not best.models.scales.all():
             break
-        added = leading_term(problem.projector, problem.residual(best.models), rng)
+        added = leading_term(problem.engine, problem.residual(best.models), rng)
         new = problem.minimise(_side_by_side(best.models, added), max_iter=max_iter, tol=tol)
         if new.objectives[-1] >= (1 - tol) * best.objectives[-1]:
             break
@@ -34,14 +34,14 @@ def grow(
     return best
 
 
-def leading_term(projector: Projector, response: Array, rng: np.random.Generator) -> Models:
+def leading_term(engine: LocalEngine, response: Array, rng: np.random.Generator) -> Models:
     """Return the direction of the best unit-rank approximation found of ``sum_i y_i X_i``.
 
     One pass over X; the power sweeps then work on an array of the size of a sample.
     """
-    total = projector.weighted_sums(response[np.newaxis]).astype(np.float64, copy=False)
-    rows = [unit(rng.standard_normal((POWER_STARTS, p)))[0] for p in projector.shape]
-    sums = np.broadcast_to(total, (POWER_STARTS, 1, *projector.shape))
+    total = engine.weighted_sums(response[np.newaxis]).astype(np.float64, copy=False)
+    rows = [unit(rng.standard_normal((POWER_STARTS, p)))[0] for p in engine.shape]
+    sums = np.broadcast_to(total, (POWER_STARTS, 1, *engine.shape))
     for _ in range(POWER_SWEEPS):
         for mode in range(len(rows)):
             rows[mode], sizes = unit(project_own(sums, rows, mode)[:, 0])

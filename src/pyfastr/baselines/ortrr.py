@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from pyfastr.baselines.cp_ridge import Descent, GroupRidge
 from pyfastr.baselines.growth import grow
 from pyfastr.baselines.limits import check_block_memory, check_finite_result, check_scales
+from pyfastr.engines import LocalEngine
 from pyfastr.estimators.sklearn_private import Interval, checks_parameters
 from pyfastr.estimators.validation import (
     LinearTensorMixin,
@@ -19,7 +20,6 @@ from pyfastr.estimators.validation import (
 )
 from pyfastr.estimators.warning import warn
 from pyfastr.solver.models import Models
-from pyfastr.solver.projection import Projector
 from pyfastr.sources import Source, as_source
 
 Array = NDArray[Any]
@@ -176,7 +176,7 @@ class OrTRR(LinearTensorMixin, RegressorMixin, BaseEstimator):
         check_scales(source, y)
         mean = float(y.mean()) if self.fit_intercept else 0.0
         problem = GroupRidge(
-            Projector(source),
+            LocalEngine(source),
             y.astype(np.float64) - mean,
             group=float(self.group),
             ridge=float(self.ridge),

@@ -26,10 +26,10 @@ from pyfastr.baselines.surf_path import (
     grow_to_radius,
     trace_path,
 )
+from pyfastr.engines import LocalEngine
 from pyfastr.estimators.sklearn_private import Interval, checks_parameters
 from pyfastr.estimators.validation import LinearTensorMixin, as_array, check_tensor_and_response
 from pyfastr.estimators.warning import warn
-from pyfastr.solver.projection import Projector
 from pyfastr.sources import Source, as_source
 
 Array = NDArray[Any]
@@ -345,11 +345,11 @@ class _Paths:
     ) -> None:
         check_path_memory(source, len(splits))
         self._slices = TensorSlices(X)
-        self._projector = Projector(source)
+        self._engine = LocalEngine(source)
         self._splits, self._settings = splits, settings
         self._train = np.array([s.train for s in splits])
         self._sizes = self._train.sum(axis=1).reshape(-1, *[1] * len(source.shape[1:]))
-        sums = self._projector.weighted_sums(self._train)
+        sums = self._engine.weighted_sums(self._train)
         self.mean_sample = sums[0] / len(X)
         self._squares = _sums_of_squares(source, self._train)
         if splits[0].centre:
@@ -358,7 +358,7 @@ class _Paths:
     def starts(self, response: Array) -> list[Start]:
         """Find the single entry ±ε that lowers the loss most, for every split in one pass."""
         targets = np.array([s.train * self._centred(response, s) for s in self._splits])
-        products = self._projector.weighted_sums(targets)
+        products = self._engine.weighted_sums(targets)
         step, ridge = self._settings.step, self._settings.ridge
         gains = (2 * np.abs(products) - step * self._squares) / self._sizes - ridge * step
         if not np.isfinite(gains).all():

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.solver.contraction import outside, project_own
+from pyfastr.engines.contraction import outside, project_own
 
 Array = NDArray[Any]
 

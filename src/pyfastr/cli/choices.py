@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pyfastr.cli.errors import InputError
@@ -24,6 +25,7 @@ class Choices:
     scale : str
         "none", "element", "global", or "mode:0,1".
     verbose : int
+    checkpoint : Path or None
     """
 
     cv: bool
@@ -36,6 +38,7 @@ class Choices:
     seed: int
     scale: str
     verbose: int
+    checkpoint: Path | None = None
 
     @classmethod
     def parse(
@@ -124,6 +127,7 @@ def _make_fastr(choices: Choices) -> Any:
         "loss": choices.loss,
         "random_state": choices.seed,
         "verbose": choices.verbose,
+        "checkpoint": choices.checkpoint,
     }
     if choices.cv:
         grids = {"thresholds": choices.thresholds, "ridges": choices.ridges}

@@ -47,8 +47,9 @@ class PlainGroup(TyperGroup):
         """Run the command that was named; an interruption is told and is no error."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            say_error("Interrupted. Nothing is left half-written.")
+        except KeyboardInterrupt as stop:
+            notes = getattr(stop, "__notes__", [])
+            say_error(" ".join(["Interrupted. Nothing is left half-written.", *notes]))
             raise typer.Exit(INTERRUPTED) from None
 
 

@@ -8,8 +8,8 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from pyfastr.engines.parallel import map_threads
 from pyfastr.estimators.validation import as_generator
-from pyfastr.solver.parallel import map_threads
 
 Array = NDArray[Any]
 RandomState = int | np.random.RandomState | np.random.Generator | None

@@ -84,6 +84,8 @@ class _Writer:
         module = _public(kind.__module__)
         self.names.setdefault(module, set()).add(kind.__name__)
         values = thing.get_params(deep=False)
+        # Of no account for what is fitted, and a place on somebody's machine.
+        values.pop("checkpoint", None)
         changed = [
             f"{name}={self.value(name, values[name])}"
             for name, parameter in inspect.signature(kind).parameters.items()

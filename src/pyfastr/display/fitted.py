@@ -4,6 +4,8 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from pyfastr.estimators.namespaces import hosted
+
 _REASONS = {
     "starts_": "how the search went; the mean of the folds' models (refit=False) had none of its "
     "own",
@@ -16,6 +18,8 @@ _REASONS = {
 
 def fitted_part(model: Any) -> Any:
     """Return the estimator with the coefficient: a pipeline's last step, or what images fitted.
+
+    One that is on a device comes as a copy on the host.
 
     Parameters
     ----------
@@ -33,7 +37,7 @@ def fitted_part(model: Any) -> Any:
     if hasattr(model, "steps"):
         return fitted_part(model.steps[-1][1])
     check_is_fitted(model)
-    return fitted_part(model.estimator_) if hasattr(model, "estimator_") else model
+    return fitted_part(model.estimator_) if hasattr(model, "estimator_") else hosted(model)
 
 
 def attribute_of(model: Any, name: str) -> Any:

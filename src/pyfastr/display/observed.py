@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from pyfastr.display.fitted import attribute_of, fitted_part
+from pyfastr.estimators.namespaces import on_host
+from pyfastr.sources.namespaces import to_host
 
 Array = NDArray[Any]
 
@@ -51,9 +53,10 @@ def observe(estimator: Any, X: Any, y: Any, covariates: Any, method: str) -> Obs
         held = attribute_of(estimator, "held_out_")
         return Observed(held.target, held.prediction, held.folds)
     fitted_part(estimator)
-    y = column_or_1d(y)
+    y = column_or_1d(*on_host(X, y=y))
     check_consistent_length(X, y)
-    return Observed(y, np.asarray(_predict(getattr(estimator, method), X, covariates)))
+    found = _predict(getattr(estimator, method), X, covariates)
+    return Observed(y, np.asarray(to_host(found)))
 
 
 def _predict(method: Any, X: Any, covariates: Any) -> Any:

@@ -10,7 +10,9 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 from sklearn.utils import check_consistent_length
 
 from pyfastr.display import traits
+from pyfastr.estimators.namespaces import on_host, placed
 from pyfastr.estimators.regressor import score_numbers
+from pyfastr.sources.namespaces import to_host
 
 Array = NDArray[Any]
 
@@ -90,16 +92,19 @@ def predict_given(model: Any, part: Any, X: Any, y: Any, covariates: Any, seen: 
     before = getattr(model, "steps", [])[:-1]
     values = model[:-1].transform(X) if before else X
     more = () if covariates is None else (covariates,)
-    target = np.asarray(y).reshape(-1)
+    target = np.asarray(*on_host(X, y=y)).reshape(-1)
+    there = placed(part, values)
     if not is_classifier(part):
-        return Given(target.astype(float), np.asarray(part.predict(values, *more), float), seen)
+        prediction = to_host(there.predict(values, *more))
+        return Given(target.astype(float), np.asarray(prediction, float), seen)
     unknown = sorted(set(target.tolist()) - set(part.classes_.tolist()), key=str)
     if unknown:
         raise ValueError(
             f"y has the classes {unknown}; expected those of the fit, {part.classes_.tolist()}."
         )
     codes = (target == part.classes_[1]).astype(int)
-    return Given(codes, np.asarray(part.decision_function(values, *more), float), seen)
+    decision = to_host(there.decision_function(values, *more))
+    return Given(codes, np.asarray(decision, float), seen)
 
 
 def performance_text(model: Any, part: Any, given: Given | None) -> list[str]:

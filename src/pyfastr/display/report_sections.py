@@ -133,7 +133,7 @@ def _predicted(model: Any, part: Any, X: Any, y: Any, covariates: Any) -> Given:
     if len(given.target) != traits.n_samples(part):
         return given
     before = getattr(model, "steps", [])[:-1]
-    values = np.asarray(model[:-1].transform(X) if before else X)
+    values = model[:-1].transform(X) if before else X
     target = 2.0 * given.target - 1 if is_classifier(part) else given.target
     probe = SimpleNamespace()
     Data.check(probe, values, target, None, covariates, fit_intercept=part.fit_intercept)

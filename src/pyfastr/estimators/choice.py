@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -19,20 +20,23 @@ from sklearn.model_selection import (
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
+from pyfastr.estimators.checkpoint import INTERVAL, checkpointed
 from pyfastr.estimators.classifier import FasTRClassifier
 from pyfastr.estimators.data import Data
-from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, warn_of_zero
-from pyfastr.estimators.folds import FoldFits, Scoring, Split, fit_folds, held_out, mean_of
+from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, solver_settings, warn_of_zero
+from pyfastr.estimators.folds import Scoring, Split, TaskFits, fit_folds, held_out, mean_of
+from pyfastr.estimators.namespaces import DispatchMixin
 from pyfastr.estimators.outlets import OutletMixin
 from pyfastr.estimators.ranking import Point, choose, cv_results, leading, usable_scores
 from pyfastr.estimators.sklearn_private import BaseScorer, Interval, StrOptions, routing_enabled
-from pyfastr.estimators.validation import TensorInputMixin, as_generator, share_input
+from pyfastr.estimators.validation import Samples, TensorInputMixin, as_generator, share_input
 from pyfastr.estimators.warning import warn
 from pyfastr.estimators.watching import CallbackSupportMixin
+from pyfastr.solver.losses import LOSSES
 from pyfastr.solver.models import Models
 from pyfastr.solver.progress import tell
 from pyfastr.solver.solve import Settings
-from pyfastr.sources import is_in_memory
+from pyfastr.sources import computed, is_in_memory, is_stored
 
 Array = NDArray[Any]
 
@@ -59,7 +63,7 @@ FITTED = (
 )
 
 CV_CONSTRAINTS: dict[str, list[Any]] = {
-    **{name: CONSTRAINTS[name] for name in (*SHARED, "random_state") if name != "init"},
+    **{name: CONSTRAINTS[name] for name in (*SHARED, "random_state", "checkpoint")},
     "init": [StrOptions({"mixed", "spectral", "random"})],
     "refit_support": ["boolean"],
     "thresholds": ["array-like", StrOptions({"auto"})],
@@ -73,12 +77,22 @@ CV_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEstimator):
+class FasTRSelection(
+    CallbackSupportMixin, OutletMixin, DispatchMixin, TensorInputMixin, BaseEstimator
+):
     """The choice of a model, for regression and for classification alike."""
 
     best_estimator_: Any
     loss: str
+    _checkpoint_interval: ClassVar[float] = INTERVAL
     _estimator_type_of_twin: ClassVar[type[FasTRBase]]
+
+    def _checked_data(self, X: Samples, y: Array, sample_weight: Any, covariates: Any) -> Data:
+        """Check what belongs to samples and responses that are checked already."""
+        loss, fit_intercept = LOSSES[self.loss], self.fit_intercept
+        return Data.check(
+            self, X, y, sample_weight, covariates, fit_intercept=fit_intercept, loss=loss
+        )
 
     def _select(self, data: Data, X: Any, y: Any, groups: dict[str, Any]) -> None:
         """Choose, refit on all data, and take over what the refit found."""
@@ -90,14 +104,16 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
                     "no folds; expected refit=True, or criterion='cv'."
                 )
             _, ridges, n_terms = self._grids(data)
-            self._choose_by_evidence(data, ridges, n_terms)
+            with checkpointed(self):
+                self._choose_by_evidence(data, ridges, n_terms)
         else:
-            scoring = self._scoring(data, X, y)
-            chosen = self._choose_by_folds(data, scoring, self._splits(data, y, groups))
-            if self.refit:
-                self._refit(chosen[0].models, data)
-            else:
-                self._average(chosen, scoring)
+            scoring, splits = self._scoring(data, X, y), self._splits(data, y, groups)
+            with checkpointed(self, splits):
+                chosen = self._choose_by_folds(data, scoring, splits)
+                if self.refit:
+                    self._refit(chosen[0].models, data)
+                else:
+                    self._average(chosen, scoring)
         for name in FITTED:
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))
@@ -112,7 +128,7 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
         best._fit_data(data, known if len(known) else None)
         self.best_estimator_ = best
 
-    def _average(self, chosen: list[FoldFits], scoring: Scoring) -> None:
+    def _average(self, chosen: list[TaskFits], scoring: Scoring) -> None:
         """Let the mean of the folds' models be the choice."""
         mean = mean_of(chosen)
         if not mean.models.scales.any():
@@ -149,9 +165,8 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
         blind = _is_blind(data, _n_train(splits), n_terms)
         # A sweep of another loss gets less far, as its weights follow one sweep behind.
         n_sweeps = BLIND_SWEEPS if blind and data.loss.is_quadratic else FOLD_SWEEPS
-        twin = self._twin(0.0, ridge, n_terms, max_iter=min(self.max_iter, n_sweeps))
-        settings: Settings = twin._settings(data.source.shape)
-        return settings
+        settings = solver_settings(self, data.source.shape, 0.0, ridge, n_terms)
+        return replace(settings, max_iter=min(settings.max_iter, n_sweeps))
 
     def _twin(self, threshold: float, ridge: float, n_terms: int, **changes: Any) -> Any:
         """Return an estimator with these parameters and the user's others."""
@@ -186,7 +201,7 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
                 )
         return [(np.asarray(train), np.asarray(test)) for train, test in splits]
 
-    def _choose_by_folds(self, data: Data, scoring: Scoring, splits: list[Split]) -> list[FoldFits]:
+    def _choose_by_folds(self, data: Data, scoring: Scoring, splits: list[Split]) -> list[TaskFits]:
         """Fit and score the grid, a number of terms at a time; return the chosen points' fits."""
         thresholds, ridges, n_terms = self._grids(data, splits)
         rng = as_generator(self.random_state)
@@ -264,7 +279,7 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
                     "be given the covariates that predictions need; expected the name of a score, "
                     "or one made by sklearn.metrics.make_scorer."
                 )
-        if not is_in_memory(data.source):
+        if is_stored(X) or not is_in_memory(data.source):
             X = data.source
         return Scoring(scorer, X, y, data, getattr(self, "classes_", None), self.loss, twin)
 
@@ -273,7 +288,7 @@ class FasTRSelection(CallbackSupportMixin, OutletMixin, TensorInputMixin, BaseEs
 
     def _routed(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return what the splitter is to be given."""
-        params = {name: value for name, value in params.items() if value is not None}
+        params = {name: computed(own) for name, own in params.items() if own is not None}
         if routing_enabled():
             return dict(process_routing(self, "fit", **params).splitter.split)
         unknown = sorted(set(params) - {"groups"})
@@ -334,7 +349,7 @@ def _is_blind(data: Data, n_train: float, n_terms: int) -> bool:
     return bool(n_train <= data.problem.degrees_of_freedom(n_terms).max())
 
 
-def _warn_of_blind_folds(fits: FoldFits, gains: Array) -> None:
+def _warn_of_blind_folds(fits: TaskFits, gains: Array) -> None:
     """Say so where folds are too small to tell models apart, and none was found to predict."""
     problem = fits.data.problem
     n_samples = int(problem.n_effective.max())

@@ -1,6 +1,7 @@
 """FasTR for two classes."""
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -17,14 +18,19 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from pyfastr.estimators.checkpoint import checkpointed
 from pyfastr.estimators.data import Data
-from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, check_loss
+from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, check_together
+from pyfastr.estimators.lazy import by_chunks
+from pyfastr.estimators.namespaces import answers_in_kind, fits_arrays, on_host
 from pyfastr.estimators.sklearn_private import StrOptions, check_sample_weight
 from pyfastr.estimators.validation import Samples, check_tensor
 from pyfastr.estimators.watching import fit_method
 from pyfastr.solver.losses import LOSSES
 from pyfastr.solver.models import Models
 from pyfastr.solver.solve import Fit
+from pyfastr.sources import computed
+from pyfastr.sources.namespaces import to_host
 
 Array = NDArray[Any]
 
@@ -47,6 +53,8 @@ class BinaryMixin(ClassifierMixin):
     loss: str
     class_weight: Any
 
+    @by_chunks
+    @answers_in_kind
     def predict(self, X: Any, covariates: Any = None) -> Array:
         """Predict the class.
 
@@ -61,8 +69,10 @@ class BinaryMixin(ClassifierMixin):
         ndarray of shape (n_samples,)
         """
         decision = self._decide(X, covariates)
-        return self.classes_[(decision > 0).astype(int)]
+        return to_host(self.classes_)[(decision > 0).astype(int)]
 
+    @by_chunks
+    @answers_in_kind
     def predict_proba(self, X: Any, covariates: Any = None) -> Array:
         """Predict the probabilities of both classes.
 
@@ -94,13 +104,15 @@ class BinaryMixin(ClassifierMixin):
         float
         """
         prediction = self.predict(X) if covariates is None else self.predict(X, covariates)
+        y, sample_weight = on_host(X, y=computed(y), sample_weight=computed(sample_weight))
+        prediction = to_host(computed(prediction))
         return float(accuracy_score(y, prediction, sample_weight=sample_weight))
 
     def _decide(self, X: Any, covariates: Any) -> Array:
         """Return the decision values; without covariates a subclass need not know of them."""
         check_is_fitted(self)
         decide: Any = self.decision_function
-        return decide(X) if covariates is None else decide(X, covariates)
+        return to_host(decide(X) if covariates is None else decide(X, covariates))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -109,10 +121,12 @@ class BinaryMixin(ClassifierMixin):
 
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Samples, Array, Array | None]:
         """Return checked samples, labels -1 and 1, and weights; set `classes_`."""
+        y, sample_weight = on_host(X, y=y, sample_weight=sample_weight)
         X, y, self.classes_, labels = check_tensor_and_classes(self, X, y)
         weights = None
         if sample_weight is not None:
-            weights = check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
+            weights = computed(sample_weight)
+            weights = check_sample_weight(weights, X, dtype=float, ensure_non_negative=True)
         if self.class_weight is not None:
             own = compute_sample_weight(self.class_weight, y)
             weights = own if weights is None else own * weights
@@ -153,6 +167,7 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
         shrinks by the share of free parameters itself, as labels are noisy.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
+    checkpoint : str or Path, default=None
 
     Attributes
     ----------
@@ -201,6 +216,7 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
         refit_support: bool | Literal["evidence"] = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.threshold = threshold
         self.ridge = ridge
@@ -216,8 +232,10 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
         self.refit_support = refit_support
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     @fit_method
+    @fits_arrays
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None
     ) -> "FasTRClassifier":
@@ -227,7 +245,9 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
         ----------
         X : array-like or stored, of shape (n_samples, p1, ..., pM)
             M >= 1. Never copied or written to. A memory map, a dataset of h5py or Zarr and a list
-            of .npy files, one a sample, are read block by block within the memory budget.
+            of .npy or NIfTI files, one a sample, are read block by block within the memory budget.
+            A Dask array is computed once if it fits the budget, else chunk by chunk in every pass;
+            that of a cluster stays with its workers.
         y : array-like of shape (n_samples,)
             Two classes, labelled in any way.
         sample_weight : array-like of shape (n_samples,), optional
@@ -239,7 +259,7 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
         FasTRClassifier
             The fitted estimator itself.
         """
-        check_loss(self)
+        check_together(self)
         X, labels, weights = self._checked(X, y, sample_weight)
         data = Data.check(
             self,
@@ -250,7 +270,8 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
             fit_intercept=self.fit_intercept,
             loss=LOSSES[self.loss],
         )
-        self._fit_data(data)
+        with checkpointed(self):
+            self._fit_data(data)
         return self
 
     def _fit_data(self, data: Data, known: Models | None = None) -> Fit:
@@ -260,6 +281,8 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
         self.calibration_ = calibrate(self.loss, decision, data.y, data.weights)
         return solution
 
+    @by_chunks
+    @answers_in_kind
     def decision_function(self, X: Any, covariates: Any = None) -> Array:
         """Return the decision values, above 0 for `classes_[1]`.
 
@@ -310,7 +333,7 @@ def check_tensor_and_classes(estimator: Any, X: Any, y: Any) -> tuple[Samples, A
             "is None."
         )
     X = check_tensor(estimator, X, reset=True, min_samples=2)
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(computed(y), warn=True)
     assert_all_finite(y, input_name="y")
     check_consistent_length(X, y)
     return X, y, *_binary_labels(y)

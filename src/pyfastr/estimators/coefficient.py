@@ -3,7 +3,6 @@
 from functools import reduce
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -23,13 +22,18 @@ class LazyCoefficient:
     def __call__(self) -> Array:
         """Return the array of shape ``(p1, ..., pM)``."""
         if self._array is None:
-            terms = range(len(self._scales))
+            terms = range(self._scales.shape[0])
             self._array = sum((self._term(r) for r in terms[1:]), start=self._term(0))
         return self._array
 
     def _term(self, r: int) -> Array:
         vectors = [f[:, r] for f in self._factors]
-        return reduce(np.multiply.outer, vectors[1:], self._scales[r] * vectors[0])
+        return reduce(_outer, vectors[1:], self._scales[r] * vectors[0])
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_array": None}
+
+
+def _outer(product: Array, vector: Array) -> Array:
+    """Multiply every entry with a vector, in any library of arrays."""
+    return product[..., None] * vector

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.estimators.labels import record_covariates
+from pyfastr.estimators.namespaces import on_host
 from pyfastr.estimators.sklearn_private import check_sample_weight
 from pyfastr.estimators.validation import Samples, check_covariates
 from pyfastr.solver.losses import SQUARED, Loss
 from pyfastr.solver.models import Models
 from pyfastr.solver.problem import Problem, make_problem
-from pyfastr.sources import Source, as_source, largest_entry
+from pyfastr.sources import Source, as_source, computed, largest_entry
 
 Array = NDArray[Any]
 
@@ -26,7 +27,7 @@ class Data:
     Attributes
     ----------
     source : Source
-    x_scale : float
+    largest_entry : float
         Size of the largest entry of X.
     y : ndarray of shape (n_samples,) or (T, n_samples)
     weights : ndarray of shape (n_samples,) or (T, n_samples), or None
@@ -36,7 +37,7 @@ class Data:
     """
 
     source: Source
-    x_scale: float
+    largest_entry: float
     y: Array
     weights: Array | None
     covariates: Array | None
@@ -59,9 +60,11 @@ class Data:
 
         The estimator is given names of covariates, the number of samples and their fingerprint.
         """
+        sample_weight, covariates = on_host(X, sample_weight=sample_weight, covariates=covariates)
         weights = None
         if sample_weight is not None:
-            weights = check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
+            weights = computed(sample_weight)
+            weights = check_sample_weight(weights, X, dtype=float, ensure_non_negative=True)
             _check_enough_weight(weights)
         source = as_source(X)
         Z = check_covariates(covariates, len(y))
@@ -81,7 +84,7 @@ class Data:
         n_samples = self.source.shape[0]
         ends = [self.source.read(slice(i, i + 1)) for i in (0, n_samples - 1)]
         digest = hashlib.blake2b(digest_size=16)
-        digest.update(f"{self.source.shape} {self.source.dtype} {self.x_scale!r}".encode())
+        digest.update(f"{self.source.shape} {self.source.dtype} {self.largest_entry!r}".encode())
         for part in (*ends, self.y, self.weights, self.covariates):
             digest.update(b"-" if part is None else np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()
@@ -102,7 +105,7 @@ class Data:
         return make_problem(
             self.source,
             self.y,
-            x_scale=self.x_scale,
+            x_scale=self.largest_entry,
             fit_intercept=self.fit_intercept,
             sample_weight=self.weights,
             covariates=self.covariates,

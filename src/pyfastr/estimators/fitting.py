@@ -1,8 +1,10 @@
 """What regressor and classifier share: from checked data to fitted attributes."""
 
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +12,11 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from pyfastr.estimators.checkpoint import INTERVAL, check_checkpoint
 from pyfastr.estimators.coefficient import LazyCoefficient
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.labels import check_covariate_names
+from pyfastr.estimators.namespaces import DispatchMixin
 from pyfastr.estimators.outlets import OutletMixin
 from pyfastr.estimators.sklearn_private import Interval, StrOptions
 from pyfastr.estimators.validation import (
@@ -23,9 +27,10 @@ from pyfastr.estimators.validation import (
 )
 from pyfastr.estimators.warning import warn
 from pyfastr.estimators.watching import CallbackSupportMixin
-from pyfastr.solver.models import Models
+from pyfastr.solver.models import Models, settle_signs
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.solve import Fit, Settings, solve
+from pyfastr.sources.namespaces import to_host
 
 Array = NDArray[Any]
 
@@ -42,6 +47,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "refit_support": ["boolean", StrOptions({"evidence"})],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
+    "checkpoint": [str, os.PathLike, None],
 }
 # The constant that the theorem leaves open, with k_m = p_m and d_m = 1, and the largest result.
 THEORY_CONSTANT, LARGEST_THRESHOLD = 0.1, 0.9
@@ -71,7 +77,7 @@ def theory_threshold(n_samples: int, shape: tuple[int, ...]) -> float:
     return float(min(THEORY_CONSTANT * order, LARGEST_THRESHOLD))
 
 
-class FasTRBase(CallbackSupportMixin, OutletMixin, LinearTensorMixin, BaseEstimator):
+class FasTRBase(CallbackSupportMixin, OutletMixin, DispatchMixin, LinearTensorMixin, BaseEstimator):
     """Parameters, the fit of checked data, and the attributes that it leaves."""
 
     threshold: float | Literal["theory"]
@@ -86,6 +92,8 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, LinearTensorMixin, BaseEstima
     refit_support: bool | Literal["evidence"]
     random_state: Any
     verbose: int
+    checkpoint: str | os.PathLike[str] | None
+    _checkpoint_interval: ClassVar[float] = INTERVAL
 
     def _fit_data(self, data: Data, known: Models | None = None) -> Fit:
         """Solve, beginning from solutions of folds if there are any, and set the attributes."""
@@ -102,7 +110,7 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, LinearTensorMixin, BaseEstima
         """``<coef_, X_i>``, intercept and covariates."""
         check_is_fitted(self)
         prediction = self._linear_prediction(X)
-        own: Array | None = getattr(self, "covariate_coef_", None)
+        own: Array | None = to_host(getattr(self, "covariate_coef_", None))
         expected = 0 if own is None else len(own)
         check_covariate_names(self, covariates)
         Z = check_covariates(covariates, len(prediction), expected=expected)
@@ -114,32 +122,11 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, LinearTensorMixin, BaseEstima
 
     def _settings(self, x_shape: tuple[int, ...], known: Models | None = None) -> Settings:
         """Translate the parameters for the solver."""
-        n_samples, *rest = x_shape
-        shape = tuple(rest)
-        if len(shape) == 1 and self.n_terms > 1:
-            raise ValueError(
-                f"n_terms is {self.n_terms}, but the samples are vectors of shape {shape}, whose "
-                "coefficient is one vector; expected n_terms=1 for 2-D X."
-            )
-        init = self.init
-        if not isinstance(init, str):
-            init = check_init(init, shape, self.n_terms)
-        return Settings(
-            threshold=(
-                theory_threshold(n_samples, shape)
-                if isinstance(self.threshold, str)
-                else float(self.threshold)
-            ),
-            ridge=float(self.ridge),
-            n_terms=int(self.n_terms),
-            init=init,
-            n_init=self.n_init,
-            order=self.sweep,
-            max_iter=int(self.max_iter),
-            tol=float(self.tol),
-            refit_support=self.refit_support,
-            known=known if self.n_init == "auto" else None,
-        )
+        threshold = self.threshold
+        if isinstance(threshold, str):
+            threshold = theory_threshold(x_shape[0], x_shape[1:])
+        settings = solver_settings(self, x_shape, threshold, self.ridge, self.n_terms)
+        return replace(settings, known=known) if self.n_init == "auto" else settings
 
     def _set_factors(self, data: Data, models: Models) -> None:
         """Read factors and scales off one model, in the user's units and type."""
@@ -156,7 +143,8 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, LinearTensorMixin, BaseEstima
                 "Rescale one."
             )
         self.factors_ = [
-            np.ascontiguousarray(c[0][order].T.astype(dtype, copy=False)) for c in models.components
+            np.ascontiguousarray(c[0][order].T.astype(dtype, copy=False))
+            for c in settle_signs(models.components)
         ]
         self.scales_ = typed
         self._coefficient = LazyCoefficient(self.factors_, self.scales_)
@@ -196,8 +184,35 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, LinearTensorMixin, BaseEstima
             )
 
 
-def check_loss(estimator: Any) -> None:
-    """Refuse the evidence of a loss that has none."""
+def solver_settings(
+    params: Any, x_shape: tuple[int, ...], threshold: float, ridge: float, n_terms: int
+) -> Settings:
+    """Translate parameters that estimators and their CV twins share, at one point of a grid."""
+    shape = tuple(x_shape[1:])
+    if len(shape) == 1 and n_terms > 1:
+        raise ValueError(
+            f"n_terms is {n_terms}, but the samples are vectors of shape {shape}, whose "
+            "coefficient is one vector; expected n_terms=1 for 2-D X."
+        )
+    init: Any = params.init
+    if not isinstance(init, str):
+        init = check_init(init, shape, n_terms)
+    return Settings(
+        threshold=float(threshold),
+        ridge=float(ridge),
+        n_terms=int(n_terms),
+        init=init,
+        n_init=params.n_init,
+        order=params.sweep,
+        max_iter=int(params.max_iter),
+        tol=float(params.tol),
+        refit_support=params.refit_support,
+    )
+
+
+def check_together(estimator: Any) -> None:
+    """Refuse parameters that do not go together, such as the evidence of a loss that has none."""
+    check_checkpoint(estimator)
     for name, other in (("refit_support", "True or False"), ("criterion", "'cv'")):
         if getattr(estimator, name, None) == "evidence" and estimator.loss != "squared":
             raise ValueError(
@@ -210,7 +225,7 @@ def warn_of_zero(problem: Problem) -> None:
     """Say why a coefficient is zero."""
     reason = (
         "X does not vary, or the threshold emptied a mode. Check X, or lower `threshold`."
-        if problem.response.any()
+        if problem.samples.response.any()
         else "y is constant, or intercept and covariates explain all of it. Check y."
     )
     warn(f"The coefficient is zero: {reason}", ConvergenceWarning)

@@ -14,50 +14,54 @@ from sklearn.exceptions import UndefinedMetricWarning
 from pyfastr.estimators.classifier import calibrate
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import FasTRBase
+from pyfastr.estimators.namespaces import is_dispatched, settle
 from pyfastr.estimators.sklearn_private import BaseScorer, safe_indexing
 from pyfastr.estimators.validation import share_input
 from pyfastr.estimators.warning import warn
 from pyfastr.solver.losses import POISSON
 from pyfastr.solver.models import Models
-from pyfastr.solver.solve import GRID_BUDGET, GridFits, Settings, solve_grid
+from pyfastr.solver.solve import GridFits, Settings, solve_grid
 from pyfastr.sources import Source, some_samples
+from pyfastr.sources.namespaces import take
 
 Array = NDArray[Any]
 Split = tuple[Array, Array]
 
 
 @dataclass(frozen=True)
-class FoldFits:
-    """Models of every fold, ridge and threshold, and their predictions of all samples.
+class TaskFits:
+    """Models of every task, ridge and threshold, and their predictions of all samples.
+
+    A task is a fold, a permuted response or a resample.
 
     Attributes
     ----------
     models : Models
-        In the order of folds, ridges and thresholds; `task` is the fold.
+        In the order of tasks, ridges and thresholds.
     predictors : ndarray of shape (K, n_samples)
-        Linear ones, with intercept and covariates; those of a fold's own training samples too.
+        Linear ones, with intercept and covariates; those of a task's own training samples too.
     nuisance : ndarray of shape (K, q)
         Coefficients of intercept and covariates.
-    starts : Models
+    begun_from : Models
         What the sweeps of each model began from.
     data : Data
-        Of the folds.
+        Of the tasks.
     """
 
     models: Models
     predictors: Array
     nuisance: Array
-    starts: Models
+    begun_from: Models
     data: Data
 
-    def take(self, which: slice) -> "FoldFits":
+    def take(self, which: slice) -> "TaskFits":
         """Return some of the fits."""
         return replace(
             self,
             models=self.models.take(which),
             predictors=self.predictors[which],
             nuisance=self.nuisance[which],
-            starts=self.starts.take(which),
+            begun_from=self.begun_from.take(which),
         )
 
 
@@ -81,7 +85,7 @@ class HeldOut:
     prediction: Array
 
 
-def held_out(points: Sequence[FoldFits], splits: Sequence[Split], targets: Array) -> HeldOut:
+def held_out(points: Sequence[TaskFits], splits: Sequence[Split], targets: Array) -> HeldOut:
     """Return the held-out predictions of a point of the grid, or the mean of several points'."""
     tests = [test for _, test in splits]
     samples = np.concatenate(tests)
@@ -91,7 +95,7 @@ def held_out(points: Sequence[FoldFits], splits: Sequence[Split], targets: Array
     return HeldOut(samples, folds, targets[samples], points[0].data.loss.predict(predictors))
 
 
-def mean_of(points: Sequence[FoldFits]) -> FoldFits:
+def mean_of(points: Sequence[TaskFits]) -> TaskFits:
     """Return one model whose coefficient is the mean of all: its terms are those of all."""
     first = points[0]
     y_scale = first.data.problem.y_scale
@@ -112,7 +116,7 @@ def mean_of(points: Sequence[FoldFits]) -> FoldFits:
         models=mean,
         predictors=np.mean([fits.predictors for fits in points], axis=(0, 1))[None],
         nuisance=np.mean([fits.nuisance for fits in points], axis=(0, 1))[None],
-        starts=mean,
+        begun_from=mean,
     )
 
 
@@ -128,16 +132,14 @@ def fit_folds(
     thresholds: Sequence[float],
     settings: Settings,
     rng: np.random.Generator,
-    *,
-    budget: int = GRID_BUDGET,
-) -> FoldFits:
+) -> TaskFits:
     """Fit a grid to the training samples of every fold.
 
     A fold is a row of sample weights, so all folds share each pass over X, and the fitted values
     of held-out rows are the predictions.
     """
     folds = data.tasks(weights=training_weights(splits, data.source.shape[0]))
-    return fit_tasks(folds, ridges, thresholds, settings, rng, budget=budget)
+    return fit_tasks(folds, ridges, thresholds, settings, rng)
 
 
 def fit_tasks(
@@ -146,15 +148,13 @@ def fit_tasks(
     thresholds: Sequence[float],
     settings: Settings,
     rng: np.random.Generator,
-    *,
-    budget: int = GRID_BUDGET,
-) -> FoldFits:
+) -> TaskFits:
     """Fit a grid to every task: a fold, a permuted response or a resample."""
-    fits: GridFits = solve_grid(tasks.problem, ridges, thresholds, settings, rng, budget=budget)
+    fits: GridFits = solve_grid(tasks.problem, ridges, thresholds, settings, rng)
     nuisance = tasks.nuisance_coefficients(fits.models, fits.fitted)
     scale = tasks.problem.y_scale[fits.models.task][:, None]
     predictors = fits.fitted * scale + nuisance @ tasks.nuisance_columns.T
-    return FoldFits(fits.models, predictors, nuisance, fits.starts, tasks)
+    return TaskFits(fits.models, predictors, nuisance, fits.begun_from, tasks)
 
 
 class KnownRegressor(RegressorMixin, BaseEstimator):
@@ -235,7 +235,7 @@ class Scoring:
     loss: str
     twin: FasTRBase
 
-    def scores(self, fits: FoldFits, splits: Sequence[Split]) -> Array:
+    def scores(self, fits: TaskFits, splits: Sequence[Split]) -> Array:
         """Return the scores ``(F, K / F)`` of each fold's models on its held-out samples."""
         each = len(fits.models) // len(splits)
         rows = [slice(f * each, (f + 1) * each) for f in range(len(splits))]
@@ -253,7 +253,7 @@ class Scoring:
         """Whether the score is R² or D², a sum over samples."""
         return self.scorer is None and self.classes is None
 
-    def losses(self, fits: FoldFits, splits: Sequence[Split]) -> Array:
+    def losses(self, fits: TaskFits, splits: Sequence[Split]) -> Array:
         """Return squared errors or deviances ``(S, K / F)`` of all samples that are held out.
 
         The score of a small fold is relative to a variance of its own, which few samples tell
@@ -271,7 +271,7 @@ class Scoring:
         held = (count > 0) & (weights > 0)
         return total[held] * (weights[held] / weights[held].mean() / count[held])[:, None]
 
-    def _fold(self, fits: FoldFits, part: slice, train: Array, test: Array) -> Array:
+    def _fold(self, fits: TaskFits, part: slice, train: Array, test: Array) -> Array:
         """Scores of one fold."""
         if self.scorer is None:
             score = SCORES[self.loss] if self.classes is None else auc_scores
@@ -280,7 +280,7 @@ class Scoring:
         numbers = range(part.start, part.stop)
         return np.array([self._one(fits, k, train, test) for k in numbers])
 
-    def _one(self, fits: FoldFits, which: int, train: Array, test: Array) -> float:
+    def _one(self, fits: TaskFits, which: int, train: Array, test: Array) -> float:
         """Score of one model by a scorer of scikit-learn, or by one of the user's own."""
         assert self.scorer is not None
         y = safe_indexing(self.y, test)
@@ -294,6 +294,8 @@ class Scoring:
         """Return some samples; those of files are not read before the scorer does."""
         if isinstance(self.X, Source):
             return some_samples(self.X, which)
+        if is_dispatched(self.X):
+            return take(self.X, which, axis=0)
         return safe_indexing(self.X, which)
 
     def _known(self, predictor: Array, train: Array) -> BaseEstimator:
@@ -306,7 +308,7 @@ class Scoring:
             lambda: calibrate(self.loss, predictor[train], self.data.y[train], weights),
         )
 
-    def fitted(self, fits: FoldFits, which: int, train: Array) -> FasTRBase:
+    def fitted(self, fits: TaskFits, which: int, train: Array) -> FasTRBase:
         """Make a fitted estimator of one model."""
         twin: Any = clone(self.twin)
         share_input(self.twin, twin)
@@ -315,6 +317,7 @@ class Scoring:
         if self.classes is not None:
             known: Any = self._known(fits.predictors[which], train)
             twin.calibration_ = known.calibration()
+        settle(twin, self.X)
         return twin
 
     def _weight_option(self, test: Array) -> dict[str, Array]:

@@ -7,10 +7,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.estimators.extras import require
+from pyfastr.sources.namespaces import to_host
 
 
 class SavedMixin:
@@ -96,7 +96,8 @@ class OutletMixin(SavedMixin):
         """
         check_is_fitted(self)
         xarray = require("xarray", "labels", "A labelled coefficient")
-        names = getattr(self, "mode_names_in_", [f"mode_{m}" for m in range(np.ndim(self.coef_))])
+        coef = to_host(self.coef_)
+        names = getattr(self, "mode_names_in_", [f"mode_{m}" for m in range(coef.ndim)])
         coordinates = getattr(self, "mode_coords_in_", [None] * len(names))
         known = {n: c for n, c in zip(names, coordinates, strict=True) if c is not None}
-        return xarray.DataArray(self.coef_, dims=tuple(names), coords=known, name="coef")
+        return xarray.DataArray(coef, dims=tuple(names), coords=known, name="coef")

@@ -15,8 +15,7 @@ from pyfastr.estimators.regressor import FasTRRegressor
 from pyfastr.estimators.validation import as_generator, check_tensor_and_response
 from pyfastr.estimators.warning import warn
 from pyfastr.solver.models import Models
-from pyfastr.solver.rounds import BUDGET
-from pyfastr.solver.solve import GridFits, solve_grid
+from pyfastr.solver.solve import GridFits, Settings, solve_grid
 
 Array = NDArray[Any]
 
@@ -161,21 +160,30 @@ def fastr_path(
     _check_no_evidence(refit_support)
     X, y = check_tensor_and_response(estimator, X, y)
     data = Data.check(estimator, X, y, sample_weight, covariates, fit_intercept=fit_intercept)
-    # All points begin at one solution: a path is to be followed from one threshold to the next.
-    settings = replace(estimator._settings(data.source.shape), sparse_starts=False)
+    settings = _settings(estimator, data)
     rng = as_generator(random_state)
-    fits = solve_grid(data.problem, [settings.ridge], grid.tolist(), settings, rng, budget=BUDGET)
+    fits = solve_grid(data.problem, [settings.ridge], grid.tolist(), settings, rng)
     _warn_of_unconverged(grid, fits)
     names, coords = (getattr(estimator, f"mode_{what}_in_", None) for what in ("names", "coords"))
     return replace(_path(data, grid, fits), mode_names=names, mode_coords=coords)
 
 
+def _settings(estimator: FasTRRegressor, data: Data) -> Settings:
+    """Return settings that begin all points at one solution, found as that of a fit is.
+
+    A path is to be followed from one threshold to the next.
+    """
+    settings = estimator._settings(data.source.shape)
+    policy = settings.policy.with_budget(settings.policy.rounds.budget)
+    return replace(settings, may_start_sparse=False, policy=policy)
+
+
 def _path(data: Data, thresholds: Array, fits: GridFits) -> FasTRPath:
     """Bring the models of one task into the user's units."""
     unit = float(data.problem.y_scale[0]) / data.problem.x_scale
-    order = np.argsort(-fits.starts.scales[0], kind="stable")
+    order = np.argsort(-fits.begun_from.scales[0], kind="stable")
     factors, scales = _ordered(fits.models, order)
-    start, start_scales = _ordered(fits.starts, order)
+    start, start_scales = _ordered(fits.begun_from, order)
     nuisance = data.nuisance_coefficients(fits.models, fits.fitted)
     n_first = int(data.fit_intercept)
     return FasTRPath(

@@ -1,6 +1,7 @@
 """FasTR for real numbers and for counts."""
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -8,12 +9,17 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_tweedie_score, r2_score
 
+from pyfastr.estimators.checkpoint import checkpointed
 from pyfastr.estimators.data import Data
-from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, check_loss
+from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, check_together
+from pyfastr.estimators.lazy import by_chunks
+from pyfastr.estimators.namespaces import answers_in_kind, fits_arrays, on_host
 from pyfastr.estimators.sklearn_private import StrOptions
 from pyfastr.estimators.validation import check_tensor_and_response
 from pyfastr.estimators.watching import fit_method
 from pyfastr.solver.losses import LOSSES
+from pyfastr.sources import computed
+from pyfastr.sources.namespaces import to_host
 
 Array = NDArray[Any]
 
@@ -44,7 +50,8 @@ class NumberMixin(RegressorMixin):
         """
         predict: Any = self.predict
         prediction = predict(X) if covariates is None else predict(X, covariates)
-        return score_numbers(self.loss, y, prediction, sample_weight)
+        y, sample_weight = on_host(X, y=computed(y), sample_weight=computed(sample_weight))
+        return score_numbers(self.loss, y, to_host(computed(prediction)), sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -130,13 +137,18 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         1 draws a progress bar where a person watches: in a terminal or a notebook, if rich is
         installed. 2 prints lines instead, wherever they go. Callbacks of scikit-learn 1.9 and newer
         (`set_callbacks`) hear of every step, too.
+    checkpoint : str or Path, default=None
+        A file to which long fits write, every two minutes and when they are interrupted, how far
+        they are: the same call goes on from there, to the same result. A file of other data or
+        parameters is refused. It is removed when the fit has ended. `random_state` must be an int.
 
     Attributes
     ----------
     coef_ : ndarray of shape (p1, ..., pM)
         The coefficient W, built from the factors on first use.
     factors_ : list of M ndarrays of shape (p_m, n_terms)
-        Components of unit length; a term that vanished is zero.
+        Components of unit length; a term that vanished is zero. The largest entry is positive in
+        all modes but the first.
     scales_ : ndarray of shape (n_terms,)
         :math:`\sigma_r`, in descending order.
     intercept_ : float
@@ -208,6 +220,7 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         refit_support: bool | Literal["evidence"] = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.threshold = threshold
         self.ridge = ridge
@@ -222,8 +235,10 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         self.refit_support = refit_support
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     @fit_method
+    @fits_arrays
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None
     ) -> "FasTRRegressor":
@@ -233,7 +248,9 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         ----------
         X : array-like or stored, of shape (n_samples, p1, ..., pM)
             M >= 1. Never copied or written to. A memory map, a dataset of h5py or Zarr and a list
-            of .npy files, one a sample, are read block by block within the memory budget.
+            of .npy or NIfTI files, one a sample, are read block by block within the memory budget.
+            A Dask array is computed once if it fits the budget, else chunk by chunk in every pass;
+            that of a cluster stays with its workers.
         y : array-like of shape (n_samples,)
             Numbers of 0 or more if the loss is "poisson".
         sample_weight : array-like of shape (n_samples,), optional
@@ -246,7 +263,7 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         FasTRRegressor
             The fitted estimator itself.
         """
-        check_loss(self)
+        check_together(self)
         X, y = check_tensor_and_response(self, X, y)
         data = Data.check(
             self,
@@ -257,9 +274,12 @@ class FasTRRegressor(NumberMixin, FasTRBase):
             fit_intercept=self.fit_intercept,
             loss=LOSSES[self.loss],
         )
-        self._fit_data(data)
+        with checkpointed(self):
+            self._fit_data(data)
         return self
 
+    @by_chunks
+    @answers_in_kind
     def predict(self, X: Any, covariates: Any = None) -> Array:
         """Predict the response.
 
@@ -272,6 +292,6 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Mean counts if the loss is "poisson".
+            Mean counts if the loss is "poisson". A Dask array if X is one, not computed yet.
         """
         return LOSSES[self.loss].predict(self._with_covariates(X, covariates))

@@ -1,7 +1,8 @@
 """Centring and scaling of tensors, with statistics that may be shared over modes."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import prod
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -10,15 +11,25 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from pyfastr.estimators.lazy import by_chunks
+from pyfastr.estimators.namespaces import DispatchMixin, check_same_place, fits_arrays
 from pyfastr.estimators.outlets import SavedMixin
 from pyfastr.estimators.sklearn_private import StrOptions, check_sample_weight, checks_parameters
-from pyfastr.estimators.validation import Samples, check_tensor, finite_blocks
-from pyfastr.sources import ScaledSource, Source, as_source, is_in_memory
+from pyfastr.estimators.validation import (
+    Samples,
+    check_tensor,
+    finite_blocks,
+    finite_blocks_there,
+)
+from pyfastr.sources import DeviceSource, ScaledSource, Source, as_source, computed, is_in_memory
+from pyfastr.sources.namespaces import device_of, is_foreign, namespace_of, to_device, to_host
 
 Array = NDArray[Any]
 
 
-class TensorScaler(SavedMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class TensorScaler(
+    SavedMixin, DispatchMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator
+):
     r"""Centre and scale tensors: per element, per slice of some modes, or as a whole.
 
     .. math:: z = (x - \mu) / \sigma
@@ -96,6 +107,7 @@ class TensorScaler(SavedMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstim
         self.per = per
 
     @checks_parameters
+    @fits_arrays
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "TensorScaler":
         """Compute means and scales.
 
@@ -125,6 +137,7 @@ class TensorScaler(SavedMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstim
         self.mean_ = _check_no_overflow(moments.mean) if self.with_mean else None
         self.scale_ = _scale(moments, self.n_samples_seen_) if self.with_std else None
 
+    @by_chunks
     def transform(self, X: Any) -> Any:
         """Centre and scale into a new array, or as blocks are read if X is in files.
 
@@ -137,21 +150,26 @@ class TensorScaler(SavedMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstim
         ndarray of shape (n_samples, p1, ..., pM)
             float32 for float32 input, otherwise float64. For X in files, a source that all
             estimators take as X, that scales each block when it is read, and of which
-            ``np.asarray`` makes an array.
+            ``np.asarray`` makes an array. For a Dask array, another one, not computed yet.
         """
         check_is_fitted(self)
+        check_same_place(self, X, "transform")
         source = as_source(check_tensor(self, X, reset=False))
+        if isinstance(source, DeviceSource):
+            return self._scaled_there(source)
+        mean, scale = to_host(self.mean_), to_host(self.scale_)
         if not is_in_memory(source):
-            return ScaledSource(source, self.mean_, self.scale_)
+            return ScaledSource(source, mean, scale)
         out = np.empty(source.shape, dtype=source.dtype)
         for rows, block in finite_blocks(source):
             # Written straight into the result; the mean is float64, so a float32 block
             # is rounded once.
-            np.subtract(block, 0.0 if self.mean_ is None else self.mean_, out=out[rows])
-            if self.scale_ is not None:
-                out[rows] /= self.scale_
+            np.subtract(block, 0.0 if mean is None else mean, out=out[rows])
+            if scale is not None:
+                out[rows] /= scale
         return out
 
+    @by_chunks
     def inverse_transform(self, X: Any) -> Array:
         """Undo `transform` into a new array.
 
@@ -165,13 +183,35 @@ class TensorScaler(SavedMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstim
             float32 for float32 input, otherwise float64.
         """
         check_is_fitted(self)
+        check_same_place(self, X, "inverse_transform")
         source = as_source(check_tensor(self, X, reset=False, feature_names=False))
+        if isinstance(source, DeviceSource):
+            return self._scaled_back_there(source)
+        mean, scale = to_host(self.mean_), to_host(self.scale_)
         out = np.empty(source.shape, dtype=source.dtype)
         for rows, block in finite_blocks(source):
-            np.multiply(block, 1.0 if self.scale_ is None else self.scale_, out=out[rows])
-            if self.mean_ is not None:
-                out[rows] += self.mean_
+            np.multiply(block, 1.0 if scale is None else scale, out=out[rows])
+            if mean is not None:
+                out[rows] += mean
         return out
+
+    def _scaled_there(self, source: DeviceSource) -> Any:
+        """Centre and scale on the device of X."""
+
+        def scaled(block: Any) -> Any:
+            block = block if self.mean_ is None else block - self.mean_
+            return block if self.scale_ is None else block / self.scale_
+
+        return _mapped_there(source, scaled)
+
+    def _scaled_back_there(self, source: DeviceSource) -> Any:
+        """Undo that on the device of X."""
+
+        def scaled_back(block: Any) -> Any:
+            block = block if self.scale_ is None else block * self.scale_
+            return block if self.mean_ is None else block + self.mean_
+
+        return _mapped_there(source, scaled_back)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the columns, for samples that are vectors (M = 1).
@@ -202,6 +242,15 @@ class TensorScaler(SavedMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstim
         return tags
 
 
+def _mapped_there(source: DeviceSource, change: Callable[[Any], Any]) -> Any:
+    """Return an array on the device, made of X block by block."""
+    xp = namespace_of(source.array)
+    out = xp.empty(source.shape, dtype=source.block_dtype, device=device_of(source.array))
+    for rows, block in finite_blocks_there(source):
+        out[rows, ...] = xp.astype(change(block), source.block_dtype)
+    return out
+
+
 @dataclass(frozen=True)
 class _Moments:
     """How much was seen, its mean, and the sum of squared deviations from it."""
@@ -226,9 +275,10 @@ def _moments(source: Source, weights: Array, shared: tuple[int, ...]) -> _Moment
     total: _Moments | None = None
     # What overflows is refused afterwards, in words.
     with np.errstate(over="ignore", invalid="ignore"):
-        for rows, block in finite_blocks(source):
+        for rows, block in finite_blocks_there(source):
             if weights[rows].any():
-                part = _block_moments(block, weights[rows], shared)
+                moments = _moments_there if is_foreign(block) else _block_moments
+                part = moments(block, weights[rows], shared)
                 total = part if total is None else total.merge(part)
     assert total is not None, "weights that are all zero have been refused"
     return total
@@ -256,6 +306,22 @@ def _block_moments(block: Array, weights: Array, shared: tuple[int, ...]) -> _Mo
     return _Moments(float(count), mean + repair, np.maximum(squares, 0.0))
 
 
+def _moments_there(block: Any, weights: Array, shared: tuple[int, ...]) -> _Moments:
+    """Return the same of a block on a device, in the widest type that it has."""
+    xp = namespace_of(block)
+    wide = to_device(np.ones(1), like=block).dtype
+    values = xp.astype(block, wide, copy=False)
+    g = xp.reshape(to_device(weights, like=block), (-1, *[1] * (block.ndim - 1)))
+    axes = (0, *(mode + 1 for mode in shared))
+    count = float(weights.sum()) * prod(block.shape[mode + 1] for mode in shared)
+    mean = xp.sum(g * values, axis=axes, keepdims=True) / count
+    values = values - mean
+    repair = xp.sum(g * values, axis=axes, keepdims=True) / count
+    squares = xp.sum(g * values**2, axis=axes, keepdims=True)
+    mean, repair, squares = (to_host(own)[0].astype(float) for own in (mean, repair, squares))
+    return _Moments(count, mean + repair, np.maximum(squares - count * repair**2, 0.0))
+
+
 def _scale(moments: _Moments, n_samples: float) -> Array:
     """Return the standard deviation, 1 where it is no more than rounding."""
     variance = _check_no_overflow(moments.squares / moments.weight)
@@ -277,7 +343,7 @@ def _check_no_overflow(statistic: Array) -> Array:
 
 def _check_weights(sample_weight: Any, X: Samples) -> Array:
     """Return weights that are finite, not negative and not all zero."""
-    weights: Array = check_sample_weight(sample_weight, X, dtype=np.float64)
+    weights: Array = check_sample_weight(computed(sample_weight), X, dtype=np.float64)
     if weights.min() < 0 or weights.max() == 0:
         raise ValueError(
             f"sample_weight ranges from {weights.min()} to {weights.max()}; expected "

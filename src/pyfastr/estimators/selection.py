@@ -1,11 +1,11 @@
 """FasTR that chooses its threshold, ridge and number of terms."""
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.estimators.choice import CV_CONSTRAINTS, FasTRSelection
 from pyfastr.estimators.classifier import (
@@ -15,12 +15,12 @@ from pyfastr.estimators.classifier import (
     calibrate,
 )
 from pyfastr.estimators.data import Data
-from pyfastr.estimators.fitting import FasTRBase, check_loss
+from pyfastr.estimators.fitting import FasTRBase, check_together
 from pyfastr.estimators.folds import Split
+from pyfastr.estimators.namespaces import answers_in_kind, fits_arrays
 from pyfastr.estimators.regressor import REGRESSOR_CONSTRAINTS, FasTRRegressor, NumberMixin
 from pyfastr.estimators.validation import check_tensor_and_response
 from pyfastr.estimators.watching import fit_method
-from pyfastr.solver.losses import LOSSES
 
 Array = NDArray[Any]
 
@@ -66,10 +66,10 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         point, which is the choice then, and at up to nine others that fall short of it by less than
         a standard error (`averaged_`): a sum of many terms, which predicts noisy recordings better
         but is not of unit rank. With `one_standard_error` the mean is of that choice alone.
-    init, n_init, sweep, max_iter, tol, fit_intercept, verbose
+    init, n_init, sweep, max_iter, tol, fit_intercept, verbose, checkpoint
         As in :class:`FasTRRegressor`, for the final fit; the folds make at most 15 sweeps. With
         ``n_init="auto"`` they have at most 256 starts each, and the final fit begins from their
-        solutions: it searches no further if these agree.
+        solutions: it searches no further if these agree. One checkpoint serves folds and final fit.
     refit_support : bool, default=True
         Whether supports found by a threshold are fitted anew without it, in folds and at the end.
     random_state : int, RandomState or None, default=None
@@ -94,8 +94,7 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         `target`; those of a mean are averaged over its points. Not there by evidence.
     coef_, factors_, scales_, intercept_, n_iter_, converged_, history_, starts_
         Of the best estimator; the last four only of a refit.
-    tensor_shape_in_ : tuple of int
-    n_features_in_ : int
+    tensor_shape_in_, n_features_in_ : tuple of int, int
 
     Examples
     --------
@@ -134,6 +133,7 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         refit_support: bool = True,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.thresholds = thresholds
         self.ridges = ridges
@@ -153,8 +153,10 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         self.refit_support = refit_support
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     @fit_method
+    @fits_arrays
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None, **params: Any
     ) -> "FasTRRegressorCV":
@@ -164,7 +166,9 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         ----------
         X : array-like or stored, of shape (n_samples, p1, ..., pM)
             M >= 1. Never copied or written to. A memory map, a dataset of h5py or Zarr and a list
-            of .npy files, one a sample, are read block by block within the memory budget.
+            of .npy or NIfTI files, one a sample, are read block by block within the memory budget.
+            A Dask array is computed once if it fits the budget, else chunk by chunk in every pass;
+            that of a cluster stays with its workers.
         y : array-like of shape (n_samples,)
             Numbers of 0 or more if the loss is "poisson".
         sample_weight : array-like of shape (n_samples,), optional
@@ -180,20 +184,13 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         FasTRRegressorCV
             The fitted estimator itself.
         """
-        check_loss(self)
+        check_together(self)
         tensor, response = check_tensor_and_response(self, X, y)
-        data = Data.check(
-            self,
-            tensor,
-            response,
-            sample_weight,
-            covariates,
-            fit_intercept=self.fit_intercept,
-            loss=LOSSES[self.loss],
-        )
+        data = self._checked_data(tensor, response, sample_weight, covariates)
         self._select(data, X, response, self._routed(params))
         return self
 
+    @answers_in_kind
     def predict(self, X: Any, covariates: Any = None) -> Array:
         """Predict the response.
 
@@ -205,9 +202,8 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Mean counts if the loss is "poisson".
+            Mean counts if the loss is "poisson". A Dask array if X is one, not computed yet.
         """
-        check_is_fitted(self)
         return self.best_estimator_.predict(X, covariates)
 
     def _splits(self, data: Data, y: Any, groups: dict[str, Any]) -> list[Split]:
@@ -239,7 +235,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         given), drawn by `random_state`.
     scoring : str, callable or None, default=None
         Any of scikit-learn; None is the area under the ROC curve.
-    criterion, one_standard_error, refit
+    criterion, one_standard_error, refit, checkpoint
         As in :class:`FasTRRegressorCV`; "evidence" is of the squared loss only.
     init, n_init, sweep, max_iter, tol, fit_intercept, refit_support, random_state, verbose
         As in :class:`FasTRRegressorCV`.
@@ -257,8 +253,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         `target` the numbers of classes.
     coef_, factors_, scales_, intercept_, n_iter_, converged_, history_, starts_
         Of the best estimator; the last four only of a refit.
-    tensor_shape_in_ : tuple of int
-    n_features_in_ : int
+    tensor_shape_in_, n_features_in_ : tuple of int, int
 
     Examples
     --------
@@ -298,6 +293,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         refit_support: bool = True,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.thresholds = thresholds
         self.ridges = ridges
@@ -318,8 +314,10 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         self.refit_support = refit_support
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     @fit_method
+    @fits_arrays
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None, **params: Any
     ) -> "FasTRClassifierCV":
@@ -341,21 +339,14 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         FasTRClassifierCV
             The fitted estimator itself.
         """
-        check_loss(self)
+        check_together(self)
         tensor, labels, weights = self._checked(X, y, sample_weight)
-        data = Data.check(
-            self,
-            tensor,
-            labels,
-            weights,
-            covariates,
-            fit_intercept=self.fit_intercept,
-            loss=LOSSES[self.loss],
-        )
+        data = self._checked_data(tensor, labels, weights, covariates)
         self._select(data, X, np.asarray(y).reshape(-1), self._routed(params))
         self._calibrate_on_held_out(data)
         return self
 
+    @answers_in_kind
     def decision_function(self, X: Any, covariates: Any = None) -> Array:
         """Return the decision values, above 0 for `classes_[1]`.
 
@@ -368,7 +359,6 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
         return self.best_estimator_.decision_function(X, covariates)
 
     def _splits(self, data: Data, y: Any, groups: dict[str, Any]) -> list[Split]:

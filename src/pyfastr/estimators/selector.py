@@ -12,6 +12,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
+from pyfastr.estimators.lazy import by_chunks
+from pyfastr.estimators.namespaces import hosted
 from pyfastr.estimators.outlets import SavedMixin
 from pyfastr.estimators.sklearn_private import (
     HasMethods,
@@ -120,6 +122,7 @@ class SliceSelector(SavedMixin, MetaEstimatorMixin, TransformerMixin, BaseEstima
         ]
         return self
 
+    @by_chunks
     def transform(self, X: Any) -> Array:
         """Crop samples to the slices that are kept.
 
@@ -224,6 +227,7 @@ class SliceSelector(SavedMixin, MetaEstimatorMixin, TransformerMixin, BaseEstima
 
 def _used_slices(estimator: Any, shape: tuple[int, ...]) -> list[Array]:
     """Return which slices of each mode some term of the coefficient uses."""
+    estimator = hosted(estimator)
     factors = getattr(estimator, "factors_", [])
     if tuple(len(factor) for factor in factors) == shape:
         alive = np.asarray(getattr(estimator, "scales_", 1.0)) != 0

@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
 from sklearn.base import _fit_context
 from sklearn.metrics._scorer import _BaseScorer as BaseScorer
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._metadata_requests import _routing_enabled as routing_enabled
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in as check_feature_names_in
-from sklearn.utils.validation import _check_sample_weight as check_sample_weight
+from sklearn.utils.validation import _check_sample_weight
 
 __all__ = [
     "BaseScorer",
@@ -22,6 +23,12 @@ __all__ = [
     "routing_enabled",
     "safe_indexing",
 ]
+
+
+def check_sample_weight(sample_weight: Any, X: Any, **options: Any) -> Any:
+    """Check weights of samples, of which no more than their number is asked for."""
+    return _check_sample_weight(sample_weight, np.empty((X.shape[0], 0)), **options)
+
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

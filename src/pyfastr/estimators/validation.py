@@ -16,8 +16,18 @@ from sklearn.utils.validation import (
 )
 
 from pyfastr.estimators.labels import check_modes, record_modes
+from pyfastr.estimators.namespaces import admit, on_host
 from pyfastr.estimators.warning import warn
-from pyfastr.sources import Source, as_source, is_in_memory, is_stored, size_of
+from pyfastr.sources import (
+    Source,
+    as_source,
+    block_where_it_is,
+    computed,
+    is_in_memory,
+    is_stored,
+    size_of,
+)
+from pyfastr.sources.namespaces import is_foreign, namespace_of, to_device, to_host
 
 Array = NDArray[Any]
 # An array in memory, or a source that reads files.
@@ -44,7 +54,8 @@ def check_tensor(
     Sparse, complex, one-dimensional, empty and non-numeric input is refused with
     scikit-learn's own messages. The type and the layout of `X` are left as they are
     (sources convert block by block), and `X` is not scanned for NaN. Datasets of h5py and Zarr,
-    lists of .npy files and large memory maps are not read.
+    lists of .npy or NIfTI files and large memory maps are not read. Arrays of other libraries stay
+    on their device if scikit-learn dispatches and the estimator can work there.
 
     Parameters
     ----------
@@ -68,7 +79,7 @@ def check_tensor(
         check_modes(estimator, X)
         _check_sample_shape(estimator, tensor.shape[1:])
     if feature_names:
-        named = tensor if is_stored(X) else X
+        named = tensor if is_stored(X) or is_foreign(X) else X
         validate_data(estimator, named, reset=reset, skip_check_array=True)
     if reset:
         estimator.tensor_shape_in_ = tensor.shape[1:]
@@ -125,7 +136,7 @@ def check_tensor_and_response(
             "but the target y is None."
         )
     tensor = check_tensor(estimator, X, reset=True, min_samples=min_samples)
-    response = _as_float_vector(y)
+    response = _as_float_vector(*on_host(X, y=computed(y)))
     check_consistent_length(tensor, response)
     return tensor, response
 
@@ -147,9 +158,10 @@ def check_covariates(
     ndarray of shape (n_samples, n_covariates) or None
     """
     given = 0
-    Z: Array | None = None
+    Z: Any = None
     if covariates is not None:
-        Z = check_array(covariates, dtype=float, ensure_2d=False, input_name="covariates")
+        Z = computed(covariates)
+        Z = check_array(Z, dtype=float, ensure_2d=False, input_name="covariates")
         Z = Z.reshape(-1, 1) if Z.ndim == 1 else Z
         if len(Z) != n_samples:
             raise ValueError(
@@ -239,6 +251,14 @@ def finite_blocks(source: Source) -> Iterator[tuple[slice, Array]]:
         yield rows, block
 
 
+def finite_blocks_there(source: Source) -> Iterator[tuple[slice, Any]]:
+    """Yield the same, but blocks on the device that has them."""
+    for rows in source.slices:
+        block = block_where_it_is(source, rows)
+        size_of(source, rows, block)
+        yield rows, block
+
+
 class TensorInputMixin:
     """Samples may have more than two axes."""
 
@@ -272,10 +292,12 @@ class LinearTensorMixin(TensorInputMixin):
     def _linear_prediction(self, X: Any) -> Array:
         """Read X once, block by block."""
         source = as_source(check_tensor(self, X, reset=False))
-        weights = self.coef_.ravel().astype(source.dtype, copy=False)
+        weights: Any = np.ravel(to_host(self.coef_)).astype(source.dtype, copy=False)
         prediction = np.empty(source.shape[0], dtype=source.dtype)
-        for rows, block in finite_blocks(source):
-            prediction[rows] = block.reshape(len(block), -1) @ weights
+        for rows, block in finite_blocks_there(source):
+            samples = namespace_of(block).reshape(block, (block.shape[0], -1))
+            weights = to_device(weights, like=block)
+            prediction[rows] = to_host(samples @ weights)
         prediction += self.intercept_
         return prediction
 
@@ -283,6 +305,7 @@ class LinearTensorMixin(TensorInputMixin):
 def _as_samples(estimator: Any, X: Any, min_samples: int) -> Samples:
     """Refuse what is no numeric array of samples; anything else keeps type and layout."""
     tensor: Samples
+    X = admit(estimator, X) if is_foreign(X) else X
     if is_stored(X):
         tensor = as_source(X)
         _check_stored(estimator, tensor, min_samples)

@@ -35,15 +35,27 @@ _drawing = threading.Lock()
 
 
 def fit_method(fit: Fit) -> Fit:
-    """Let a `fit` check its parameters and show its progress."""
+    """Let a `fit` check its parameters, show its progress, and change nothing if it fails."""
 
     @wraps(fit)
     def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with _following(self):
+        with _following(self), _all_or_nothing(self):
             return fit(self, *args, **kwargs)
 
     checked: Any = with_callbacks(checks_parameters(watched))
     return checked
+
+
+@contextmanager
+def _all_or_nothing(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was if there is an error: half of it would be of another fit."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.solver.projection import Projector
+from pyfastr.engines import LocalEngine
 from pyfastr.sources import ArraySource
 
 Array = NDArray[Any]
@@ -89,16 +89,16 @@ class _OnSupport:
     """Projections of samples whose entries outside of a support do not count."""
 
     def __init__(self, X: Array, support: list[Array]) -> None:
-        self._projector, self._support = Projector(ArraySource(X)), support
+        self._engine, self._support = LocalEngine(ArraySource(X)), support
         # Rounding makes promises of this size.
-        self.tol = 10 * float(np.finfo(self._projector.source.dtype).eps)
+        self.tol = 10 * float(np.finfo(self._engine.dtype).eps)
 
     def project(self, components: list[Array]) -> list[Array]:
         """Contract every mode but one, for each mode."""
-        whole = [np.zeros((1, 1, p)) for p in self._projector.shape]
+        whole = [np.zeros((1, 1, p)) for p in self._engine.shape]
         for entries, used, values in zip(whole, self._support, components, strict=True):
             entries[..., used] = values
-        projections = [self._projector.project(whole, mode) for mode in range(len(whole))]
+        projections = [self._engine.projections(whole, mode) for mode in range(len(whole))]
         pairs = zip(projections, self._support, strict=True)
         return [p[0, 0][:, used].astype(float) for p, used in pairs]
 

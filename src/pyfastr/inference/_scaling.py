@@ -13,6 +13,7 @@ from pyfastr.estimators.data import Data
 from pyfastr.estimators.scaler import TensorScaler
 from pyfastr.estimators.validation import check_tensor
 from pyfastr.sources import ScaledSource, Source, largest_entry
+from pyfastr.sources.namespaces import to_host
 
 Array = NDArray[Any]
 
@@ -65,7 +66,7 @@ class Scaling:
             return data, []
         weights = counts
         if self.sample_weight is not None:
-            weights = counts * np.asarray(self.sample_weight, float)
+            weights = counts * np.asarray(to_host(self.sample_weight), float)
         source: Source = data.source
         fitted: list[TensorScaler] = []
         for scaler in self.scalers:
@@ -74,7 +75,7 @@ class Scaling:
             own._set_statistics(source, weights)
             source = ScaledSource(source, own.mean_, own.scale_)
             fitted.append(own)
-        return replace(data, source=source, x_scale=largest_entry(source)), fitted
+        return replace(data, source=source, largest_entry=largest_entry(source)), fitted
 
     def _prepared(
         self, scaler: TensorScaler, shape: tuple[int, ...], *, first: bool

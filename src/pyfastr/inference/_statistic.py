@@ -15,7 +15,9 @@ from sklearn.utils.class_weight import compute_sample_weight
 from pyfastr.estimators.choice import SHARED, FasTRSelection
 from pyfastr.estimators.classifier import FasTRClassifier
 from pyfastr.estimators.data import Data
-from pyfastr.estimators.folds import FoldFits, Scoring, Split, fit_tasks, training_weights
+from pyfastr.estimators.fitting import solver_settings
+from pyfastr.estimators.folds import Scoring, Split, TaskFits, fit_tasks, training_weights
+from pyfastr.estimators.namespaces import on_host
 from pyfastr.estimators.scaler import TensorScaler
 from pyfastr.estimators.selection import FasTRClassifierCV, FasTRRegressorCV
 from pyfastr.estimators.sklearn_private import BaseScorer
@@ -51,7 +53,7 @@ class Response:
         """Training weights ``(n_folds, n_samples)``."""
         return self.counts if self.data.weights is None else self.counts * self.data.weights
 
-    def scores(self, fits: FoldFits, fold: int, scalers: list[TensorScaler]) -> Array:
+    def scores(self, fits: TaskFits, fold: int, scalers: list[TensorScaler]) -> Array:
         """Return the scores of the models of one fold, fitted to X that these have scaled."""
         scoring = self.scoring
         if scalers and scoring.scorer is not None and not isinstance(scoring.scorer, BaseScorer):
@@ -107,6 +109,7 @@ class PermutationStatistic:
         covariates: Any,
     ) -> "PermutationStatistic":
         """Check all that the user gave."""
+        y, groups, sample_weight = on_host(X, y=y, groups=groups, sample_weight=sample_weight)
         scalers, last = unpacked(estimator)
         own = checked_estimator(last)
         class_weight = getattr(own, "class_weight", None)
@@ -211,8 +214,8 @@ class PermutationStatistic:
     def _settings(self, splits: list[Split], ridge: float, n_terms: int) -> Settings:
         """Return what is asked of the solver; estimators that do not choose keep their accuracy."""
         if not self.chooses:
-            twin = self.selection._twin(0.0, ridge, n_terms)
-            return replace(twin._settings(self.data.source.shape), brief=True)
+            shape = self.data.source.shape
+            return replace(solver_settings(self.selection, shape, 0.0, ridge, n_terms), brief=True)
         settings: Settings = self.selection._fold_settings(self.data, splits, ridge, n_terms)
         n_sweeps, tol = min(settings.max_iter, N_SWEEPS), max(settings.tol, TOL)
         return replace(settings, brief=True, max_iter=n_sweeps, tol=tol)

@@ -14,11 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.display.modes import Mode, modes_of, plain_modes
 from pyfastr.display.stability import ImportanceDisplay
+from pyfastr.engines import engine_of
 from pyfastr.estimators.choice import DEFAULT_SCORING, FasTRSelection
 from pyfastr.estimators.classifier import BinaryMixin
 from pyfastr.estimators.fitting import FasTRBase
 from pyfastr.estimators.folds import SCORES, KnownClassifier, KnownRegressor, auc_scores
 from pyfastr.estimators.labels import check_covariate_names
+from pyfastr.estimators.namespaces import hosted, on_host
 from pyfastr.estimators.sklearn_private import BaseScorer, check_sample_weight
 from pyfastr.estimators.validation import (
     as_generator,
@@ -30,7 +32,6 @@ from pyfastr.inference._scaling import unpacked
 from pyfastr.inference._summary import Summary, counted
 from pyfastr.inference._tasks import check_count
 from pyfastr.solver.losses import LOSSES, Loss
-from pyfastr.solver.projection import Projector
 from pyfastr.sources import ScaledSource, Source, as_source, largest_entry
 
 Array = NDArray[Any]
@@ -253,6 +254,7 @@ class _Score:
     ) -> "_Score":
         """Check what the user gave."""
         classify = isinstance(model, BinaryMixin)
+        y, sample_weight = on_host(None, y=y, sample_weight=sample_weight)
         y = column_or_1d(y)
         check_consistent_length(np.empty(n_samples), y)
         codes = _codes(model, y) if classify else np.asarray(y, float)
@@ -322,24 +324,22 @@ def _checked(model: Any, X: Any) -> tuple[Source, Any]:
     for step in (*scalers, last):
         check_is_fitted(step)
     source = as_source(check_tensor(scalers[0] if scalers else last, X, reset=False))
-    for scaler in scalers:
+    for scaler in map(hosted, scalers):
         source = ScaledSource(source, scaler.mean_, scaler.scale_)
-    return source, last
+    return source, hosted(last)
 
 
 def _projections(model: Any, source: Source) -> list[Array]:
     """Return samples contracted with all components of each term but one: M of ``(N, R, p_m)``."""
-    projector = Projector(source)
     components = [factor.T[None] for factor in model.factors_]
-    found = (
-        [projector.project(components, 0)]
-        if len(components) == 1
-        else projector.project_all(components)
-    )
+    features = engine_of(source).project_all(components)[0]
+    ends = np.cumsum([c[0].size for c in components])[:-1]
+    found = np.split(features, ends, axis=1)
     if not all(np.isfinite(own).all() for own in found):
         # It says where X is not finite.
         largest_entry(source)
-    return [own[0].transpose(1, 0, 2) for own in found]
+    n_terms = len(model.scales_)
+    return [own.reshape(len(own), n_terms, -1) for own in found]
 
 
 def _nuisance(model: Any, covariates: Any, n_samples: int) -> Array:

@@ -10,6 +10,7 @@ from scipy.io import savemat
 from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.estimators.atomic import replacing
+from pyfastr.estimators.namespaces import hosted
 from pyfastr.persistence.document import inner_model
 from pyfastr.persistence.errors import unwritable
 
@@ -101,7 +102,7 @@ def _linear(model: Any) -> Any:
             "estimator, or a Pipeline that ends in one."
         )
     check_is_fitted(linear)
-    return linear
+    return hosted(linear)
 
 
 def _variables(linear: Any) -> dict[str, Any]:

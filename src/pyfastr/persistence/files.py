@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.estimators.atomic import replacing
+from pyfastr.estimators.namespaces import hosted
 from pyfastr.persistence import container
 from pyfastr.persistence.codec import Decoder, Encoder
 from pyfastr.persistence.document import read_document, readable, write_document
@@ -75,6 +76,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     """
     target, name = Path(path), type(model).__name__
     _check_savable(model)
+    model = hosted(model)
     encoder = Encoder(KINDS)
     try:
         document = write_document(model, encoder)

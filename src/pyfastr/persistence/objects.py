@@ -21,8 +21,11 @@ OUTPUT = "_sklearn_output_config"
 OUTPUTS = ("default", "pandas", "polars")
 # The most that the header of an image can say, and what voxels may measure.
 LONGEST_AXIS, MILLIMETRES = 32767, (1e-6, 1e6)
-# joblib would read pickles from the folder that is named here.
-NEVER_RESTORED = ("memory",)
+# joblib would read pickles from the folder that is named here, and a fit would write and remove
+# the checkpoint.
+NEVER_RESTORED = ("memory", "checkpoint")
+# Says how a fit was watched over, not how to make the same again.
+LEFT_OUT = ("checkpoint",)
 
 
 def _encode_record(encoder: Encoder, value: Any, path: str) -> Any:
@@ -112,6 +115,8 @@ def _encode_params(encoder: Encoder, params: dict[str, Any], path: str) -> dict[
     """Encode what can be; the rest is named with what it was."""
     encoded = {}
     for name, value in params.items():
+        if name in LEFT_OUT:
+            continue
         own = _join(path, name)
         try:
             if name in NEVER_RESTORED and value is not None:

@@ -6,7 +6,6 @@ least squares with a response that every update renews (IRLS).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -104,9 +103,9 @@ class Loss(ABC):
         """Return the offset ``(K, n_samples)`` in the span of C from which Newton steps begin."""
         return np.zeros_like(fitted)
 
-    def begin(self, old: Array, mean_loss: Callable[[Array], Array]) -> Array:
-        """Return the vectors ``(K, q)`` from which a Newton step begins."""
-        return old
+    def is_worth_keeping(self, observed: "Observed", fitted: Array) -> Array:
+        """Tell which fitted values ``(K, N)`` a Newton step may begin from, instead of zero."""
+        return np.ones(len(fitted), bool)
 
 
 class SquaredLoss(Loss):
@@ -241,10 +240,10 @@ class PoissonLoss(Loss):
         has_intercept = np.all((np.abs(constant - 1) < 1e-6) | (g == 0), axis=1, keepdims=True)
         return np.where(has_intercept, np.broadcast_to(level, fitted.shape), 0.0)
 
-    def begin(self, old: Array, mean_loss: Callable[[Array], Array]) -> Array:
-        """Return zero instead of vectors that are worse, whose means may be out of all range."""
-        nothing = np.zeros_like(old)
-        return np.where((mean_loss(nothing) < mean_loss(old))[:, None], nothing, old)
+    def is_worth_keeping(self, observed: "Observed", fitted: Array) -> Array:
+        """Tell which are better than zero; means of others may be out of all range."""
+        nothing = observed.mean_loss(observed.predictor(np.zeros_like(fitted)))
+        return ~(nothing < observed.mean_loss(observed.predictor(fitted)))
 
 
 SQUARED, LOGISTIC, POISSON = SquaredLoss(), LogisticLoss(), PoissonLoss()

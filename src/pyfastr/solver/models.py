@@ -7,10 +7,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from pyfastr.solver.journal import remembered
 
-# Models whose coefficients have a cosine above this are the same.
-SAME = 0.98
+Array = NDArray[Any]
 
 
 def unit(vectors: Array) -> tuple[Array, Array]:
@@ -22,6 +21,7 @@ def unit(vectors: Array) -> tuple[Array, Array]:
     return scaled / np.where(norms > 0, norms, 1), (norms * largest)[..., 0]
 
 
+@remembered
 @dataclass
 class Models:
     """Coefficients ``W_k = sum_r scales[k, r] * w1[k, r] o ... o wM[k, r]``.
@@ -111,6 +111,23 @@ class Models:
         return total.sum(axis=0)
 
 
+def settle_signs(components: Sequence[Array]) -> list[Array]:
+    """Turn components ``(K, R, p_m)`` so that in all modes but the first the largest is positive.
+
+    Signs of two modes can change together without a change of W. Which of both a search ends with
+    is up to its starts, and to rounding.
+    """
+    first, *others = components
+    turned = []
+    for component in others:
+        largest = np.abs(component).argmax(axis=-1, keepdims=True)
+        sign = np.where(np.take_along_axis(component, largest, axis=-1) < 0, -1.0, 1.0)
+        sign = sign.astype(component.dtype)
+        turned.append(component * sign)
+        first = first * sign
+    return [first, *turned]
+
+
 def put(models: Models, which: Array, new: Models) -> Models:
     """Return the models with some of them replaced."""
     components = [c.copy() for c in models.components]
@@ -147,12 +164,13 @@ def cosines(models: Models) -> Array:
     return gram / (norms[:, None] * norms)
 
 
-def distinct(models: Models, merit: Array) -> tuple[Array, Array]:
+def distinct(models: Models, merit: Array, same_cosine: float) -> tuple[Array, Array]:
     """Group models by the angle between their coefficients, the lowest merit first.
 
-    Returns the index of each group's best model, and the number of models in the group.
+    Those whose cosine exceeds `same_cosine` are the same. Returns the index of each group's best
+    model, and the number of models in the group.
     """
-    near = (cosines(models) > SAME) & (models.task[:, None] == models.task)
+    near = (cosines(models) > same_cosine) & (models.task[:, None] == models.task)
     left = np.ones(len(models), bool)
     leaders, sizes = [], []
     for i in np.argsort(merit, kind="stable"):

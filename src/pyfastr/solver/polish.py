@@ -13,18 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.engines.parallel import limited_blas
+from pyfastr.solver.journal import State, remembered, steps
+from pyfastr.solver.linear import Linear, LinearEquations, LinearSamples
 from pyfastr.solver.models import Models, unit
-from pyfastr.solver.parallel import map_threads, solve_vectors
+from pyfastr.solver.policy import PolishPolicy, SearchPolicy
 from pyfastr.solver.problem import Problem
-from pyfastr.solver.sweep import all_features, batches, work_parts
 
 Array = NDArray[Any]
-
-# Damping, relative to the mean diagonal of J'J: where it begins, its change after a step that
-# is taken or refused, and its range.
-DAMPING, EASE, STIFFEN, DAMPING_RANGE = 1e-2, 0.2, 5.0, (1e-11, 1e4)
-# Steps that are this share of the parameters end a polish.
-STILL = 1e-9
 
 
 @dataclass
@@ -70,11 +66,12 @@ class Step:
         Weight of ``sum log((w / rms)^2 + width^2)``, by reweighted ridge, relative to the mean
         diagonal of J'J.
     width : float
+        Of no account without sparsity.
     """
 
     ridge: float | Array
     sparsity: float | Array = 0.0
-    width: float = 0.5
+    width: float = 1.0
 
     def of(self, part: slice | Array, n_models: int | None = None) -> "Step":
         """Return the step of some of so many models, as arrays."""
@@ -85,12 +82,14 @@ class Step:
         return Step(ridge, sparsity, self.width)
 
 
+@limited_blas()
 def polish(
     problem: Problem,
     models: Models,
     schedule: Sequence[Step],
+    policy: SearchPolicy,
     masks: list[Array] | None = None,
-    still: float = STILL,
+    still: float | None = None,
 ) -> Polished:
     """Take damped Gauss-Newton steps on the concatenated components of every model.
 
@@ -100,85 +99,101 @@ def polish(
     models : Models
     schedule : sequence of Step
         One for each step; the last one's ridge counts in the objective.
+    policy : SearchPolicy
     masks : list of M arrays (K, R, p_m) of bool, optional
         Entries outside stay zero.
-    still : float
-        A model whose step is this share of its parameters has ended.
+    still : float, optional
+        A model whose step is this share of its parameters has ended; the policy's by default.
     """
+    still = policy.polish.still if still is None else still
     K, R = models.scales.shape
     N, q = problem.n_samples, R * sum(problem.shape)
     parts = []
-    for part in batches(problem, K, 8.0 * (3.5 * N * q + 3 * min(N, q) ** 2)):
+    for part in problem.engine.batches(K, 8.0 * (4 * min(N, q) * q + min(N, q) ** 2)):
         some = None if masks is None else [m[part] for m in masks]
-        batch = _Batch(problem, models.take(part).astype(float), some)
+        batch = _Batch(problem, models.take(part).astype(float), some, policy.polish)
         # Steps that are the same stay so: models may end once the last kind is reached.
         own = {id(step): step.of(part, K) for step in schedule}
         parts.append(batch.run([own[id(step)] for step in schedule], still))
     return Polished.concatenate(parts)
 
 
-class _Batch:
+class _Batch(State):
     """Parameters of K models as rows ``theta``: the modes' components of balanced length."""
 
-    def __init__(self, problem: Problem, models: Models, masks: list[Array] | None) -> None:
-        self.problem, self.task = problem, models.task
+    def __init__(
+        self, problem: Problem, models: Models, masks: list[Array] | None, policy: PolishPolicy
+    ) -> None:
+        self.problem, self.policy, self.task = problem, policy, models.task
         self.shapes = [c.shape[1:] for c in models.components]
         self.blocks = models.blocks()
         self.theta = models.flat()
         self.mask = None if masks is None else self._join(masks).astype(float)
         if self.mask is not None:
             self.theta = self.theta * self.mask
+        K = len(models)
+        self.rows, self.damping = np.arange(K), np.full(K, policy.first_damping)
+        self.linear: Linear | None = None
+        self.ends = _Ends(np.zeros_like(self.theta), np.zeros(K), np.zeros(K))
+
+    def memory(self) -> dict[str, Any]:
+        """Return what the steps change."""
+        changed = ("theta", "rows", "task", "mask", "damping", "linear", "ends")
+        return {name: getattr(self, name) for name in changed}
 
     def run(self, schedule: Sequence[Step], tol: float) -> Polished:
-        """Step, keep what lowers the objective, adapt the damping; who stands still leaves."""
-        K = len(self.theta)
-        ends = _Ends(np.empty_like(self.theta), np.empty(K), np.empty(K))
-        rows, task = np.arange(K), self.task
-        theta, damping = self.theta, np.full(K, DAMPING)
-        J, r = self._evaluate(theta)
-        for whole in schedule:
-            now = whole.of(rows, K)
-            penalty = self._penalty(theta, J, now)
-            step = self._step(J, r, theta, penalty, damping)
-            still = _still(step, theta, tol) & (whole is schedule[-1])
-            if still.any():
-                self._end(ends, rows[still], theta[still], J[still], r[still], now.of(still))
-                rows, theta, J, r = rows[~still], theta[~still], J[~still], r[~still]
-                step, penalty, damping = step[~still], penalty[~still], damping[~still]
-                self._keep(~still)
-                if not len(rows):
-                    break
-            trial = theta + step
-            J_trial, r_trial = self._evaluate(trial)
-            better = _objective(r_trial, trial, penalty) < _objective(r, theta, penalty)
-            theta = np.where(better[:, None], trial, theta)
-            r = np.where(better[:, None], r_trial, r)
-            J_trial[~better] = J[~better]
-            J = J_trial
-            damping = np.clip(damping * np.where(better, EASE, STIFFEN), *DAMPING_RANGE)
-            theta, J = self._balance(theta, J)
-        self._end(ends, rows, theta, J, r, schedule[-1].of(rows, K))
-        components, lengths = zip(*(unit(c) for c in self._split(ends.theta)), strict=True)
+        """Take the steps; who stands still at the last kind of them leaves."""
+        task, K = self.task, len(self.rows)
+        for number in steps(
+            "polish", len(schedule), self, self.problem.engine, over=lambda: not len(self.rows)
+        ):
+            now = schedule[number].of(self.rows, K)
+            self._move(now, tol if schedule[number] is schedule[-1] else None)
+            if number == len(schedule) - 1:
+                self._end(np.ones(len(self.rows), bool), schedule[-1].of(self.rows, K))
+        components, lengths = zip(*(unit(c) for c in self._split(self.ends.theta)), strict=True)
         models = Models(list(components), np.prod(lengths, axis=0), task)
-        return Polished(models, ends.rss, ends.objective)
+        return Polished(models, self.ends.rss, self.ends.objective)
 
-    def _keep(self, which: Array) -> None:
-        """Go on with some of the models."""
-        self.task = self.task[which]
-        self.mask = None if self.mask is None else self.mask[which]
+    def _move(self, now: Step, tol: float | None) -> None:
+        """Step, keep what lowers the objective, adapt the damping; given `tol` models may end."""
+        linear = self._linearise(self.theta) if self.linear is None else self.linear
+        self.linear = linear
+        penalty = self._penalty(self.theta, linear, now)
+        step = self._step(linear, self.theta, penalty, self.damping)
+        if tol is not None:
+            still = _still(step, self.theta, tol)
+            self._end(still, now)
+            step, penalty, linear = step[~still], penalty[~still], self.linear
+        if not len(step):
+            return
+        theta, trial = self.theta, self.theta + step
+        ahead = self._linearise(trial)
+        better = _objective(ahead, trial, penalty) < _objective(linear, theta, penalty)
+        theta = np.where(better[:, None], trial, theta)
+        self.linear = linear = linear.replaced(better, ahead)
+        own = self.policy
+        factor = np.where(better, own.damping_after_success, own.damping_after_failure)
+        self.damping = np.clip(self.damping * factor, *own.damping_range)
+        self.theta, self.linear = self._balance(theta, linear)
 
-    def _end(
-        self, ends: "_Ends", rows: Array, theta: Array, J: Array, r: Array, last: Step
-    ) -> None:
-        """Note where models have ended."""
-        penalty = self._penalty(theta, J, Step(last.ridge, np.zeros(len(theta))))
-        ends.theta[rows] = theta
-        ends.rss[rows] = np.sum(r**2, axis=1)
+    def _end(self, which: Array, last: Step) -> None:
+        """Note where some models have ended, and go on with the others."""
+        if self.linear is None or not which.any():
+            return
+        rows, theta = self.rows[which], self.theta[which]
+        linear = self.linear if which.all() else self.linear.take(which)
+        ridge = last.of(which).ridge
+        penalty = self._penalty(theta, linear, Step(ridge, np.zeros(len(theta))))
         # The modes share one penalty on W, counted once for each of them.
-        total = np.sum(penalty * theta**2, axis=1)
-        ends.objective[rows] = ends.rss[rows] + total / len(self.shapes)
+        total = np.sum(penalty * theta**2, axis=1) / len(self.shapes)
+        self.ends = self.ends.put(rows, _Ends(theta, linear.rss, linear.rss + total))
+        self.rows, self.task = self.rows[~which], self.task[~which]
+        self.theta, self.damping = self.theta[~which], self.damping[~which]
+        self.linear = self.linear.take(~which)
+        self.mask = None if self.mask is None else self.mask[~which]
 
-    def _balance(self, theta: Array, J: Array) -> tuple[Array, Array]:
+    def _balance(self, theta: Array, linear: Linear) -> tuple[Array, Linear]:
         """Give the modes of each term one length, which leaves W as it is."""
         lengths = np.stack([np.linalg.norm(c, axis=2) for c in self._split(theta)])
         lengths = np.where(lengths.all(axis=0), lengths, 1)
@@ -188,23 +203,31 @@ class _Batch:
             for f, s in zip(factors, self.shapes, strict=True)
         ]
         every = self._join(each)
-        J /= every[:, None, :]
-        return theta * every, J
+        return theta * every, linear.rescaled(every)
 
-    def _evaluate(self, theta: Array) -> tuple[Array, Array]:
-        """Jacobian of the fitted values ``(K, N, q)`` and residuals ``(K, N)``, whitened."""
+    def _linearise(self, theta: Array) -> Linear:
+        """Return the linear problems at some parameters, intercept and covariates taken out."""
         components = self._split(theta)
-        J = all_features(self.problem, components)
-        fitted = (J[:, :, self.blocks[0]] @ theta[:, self.blocks[0], None])[..., 0]
-        r = self.problem.of(self.problem.response, self.task) - fitted
-        J, r = self.problem.whiten(J, r, self.task, in_place=True)
+        models = Models(components, np.ones((len(theta), self.shapes[0][0])), self.task)
+        if theta.shape[1] > self.problem.n_samples:
+            return self._by_samples(models, theta)
+        found = self.problem.engine.joint_equations(models)
+        gram, moment = found.gram, found.moment
         if self.mask is not None:
-            J *= self.mask[:, None, :]
-        return J, r
+            gram *= self.mask[:, :, None] * self.mask[:, None, :]
+            moment *= self.mask
+        return LinearEquations(gram, moment, found.fits.rss)
 
-    def _penalty(self, theta: Array, J: Array, now: Step) -> Array:
+    def _by_samples(self, models: Models, theta: Array) -> LinearSamples:
+        J = self.problem.engine.project_all(models.components)
+        fitted = (J[:, :, self.blocks[0]] @ theta[:, self.blocks[0], None])[..., 0]
+        r = self.problem.samples.response_of(self.task) - fitted
+        J, r = self.problem.whiten(J, r, self.task)
+        return LinearSamples(J if self.mask is None else J * self.mask[:, None], r)
+
+    def _penalty(self, theta: Array, linear: Linear, now: Step) -> Array:
         """Diagonal of the quadratic that stands for ridge and sparsity at this point."""
-        diagonal = np.einsum("kni,kni->ki", J, J)
+        diagonal = linear.diagonal
         # One ridge for all modes: they share the length of W, and would pull it to and fro.
         means = np.mean([diagonal[:, b].mean(axis=1) for b in self.blocks], axis=0)
         penalty = np.repeat((means * now.ridge)[:, None], theta.shape[1], axis=1)
@@ -214,17 +237,11 @@ class _Batch:
             penalty += weight / (theta**2 / size + now.width**2)
         return penalty
 
-    def _step(self, J: Array, r: Array, theta: Array, penalty: Array, damping: Array) -> Array:
+    def _step(self, linear: Linear, theta: Array, penalty: Array, damping: Array) -> Array:
         """Solve the damped normal equations."""
-
-        def solve(part: slice) -> Array:
-            some = J[part]
-            gradient = (r[part][:, None, :] @ some)[:, 0] - penalty[part] * theta[part]
-            mean = np.einsum("kni,kni->k", some, some)[:, None] / theta.shape[1]
-            damped = damping[part][:, None] * np.where(mean > 0, mean, 1)
-            return _solve_diagonal_plus_gram(some, penalty[part] + damped, gradient)
-
-        step = np.concatenate(map_threads(solve, work_parts(J)))
+        mean = linear.diagonal.mean(axis=1)
+        damped = damping * np.where(mean > 0, mean, 1)
+        step = linear.solve(penalty + damped[:, None], linear.moment - penalty * theta)
         return step if self.mask is None else step * self.mask
 
     def _join(self, components: list[Array]) -> Array:
@@ -234,6 +251,7 @@ class _Batch:
         return [theta[:, b].reshape(-1, *s) for b, s in zip(self.blocks, self.shapes, strict=True)]
 
 
+@remembered
 @dataclass(frozen=True)
 class _Ends:
     """Parameters, squared residuals and objective of every model, filled in as models end."""
@@ -242,22 +260,15 @@ class _Ends:
     rss: Array
     objective: Array
 
-
-def _solve_diagonal_plus_gram(J: Array, diagonal: Array, rhs: Array) -> Array:
-    """``(J'J + D)^-1 rhs`` of K models, in the smaller of the spaces of entries and samples."""
-    _, n, q = J.shape
-    transposed = J.transpose(0, 2, 1)
-    if q <= n:
-        entries = np.arange(q)
-        gram = transposed @ J
-        gram[:, entries, entries] += diagonal
-        return solve_vectors(gram, rhs)
-    scaled = J / diagonal[:, None, :]
-    samples = np.arange(n)
-    kernel = scaled @ transposed
-    kernel[:, samples, samples] += 1
-    dual = solve_vectors(kernel, (scaled @ rhs[:, :, None])[..., 0])
-    return rhs / diagonal - (scaled.transpose(0, 2, 1) @ dual[:, :, None])[..., 0]
+    def put(self, rows: Array, new: "_Ends") -> "_Ends":
+        """Return these with some of them replaced."""
+        filled = _Ends(self.theta.copy(), self.rss.copy(), self.objective.copy())
+        filled.theta[rows], filled.rss[rows], filled.objective[rows] = (
+            new.theta,
+            new.rss,
+            new.objective,
+        )
+        return filled
 
 
 def _still(step: Array, theta: Array, tol: float) -> Array:
@@ -269,5 +280,5 @@ def _column(values: float | Array) -> Array:
     return np.asarray(values)[:, None]
 
 
-def _objective(r: Array, theta: Array, penalty: Array) -> Array:
-    return np.sum(r**2, axis=1) + np.sum(penalty * theta**2, axis=1)
+def _objective(linear: Linear, theta: Array, penalty: Array) -> Array:
+    return linear.rss + np.sum(penalty * theta**2, axis=1)

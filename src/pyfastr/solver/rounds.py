@@ -8,34 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.solver.models import Models, cosines, distinct
+from pyfastr.solver.policy import RoundsPolicy, SearchPolicy
 from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import SMALLEST_SHARE, Problem
 from pyfastr.solver.progress import tell
-from pyfastr.solver.starts import N_BROAD, Kind, can_sprint, race
+from pyfastr.solver.starts import Kind, can_sprint, race
 from pyfastr.solver.streams import Streams
 
 Array = NDArray[Any]
-
-# The best solution is sure if the next one leaves so many times its squared residuals, found by
-# one start or by several (a prototype was right in all 101 fits that ended so).
-GAP_OF_ONE, GAP_OF_SEVERAL, SEVERAL = 100.0, 10.0, 2
-# Of a single term found by several a smaller gap is enough if samples are many: where y is noise
-# alone the best solution is ahead of the next by at most 22 in (N - dof) log RSS (2000 fits of 13
-# shapes, with 2 to 5 samples for each free parameter). A sum of terms may yet miss a weak one.
-AHEAD = 100.0
-# So many finds of a best solution end the search even where noise hides the gap.
-MANY = 8
-# Starts of the first round by samples per degree of freedom, and of one that begins as a sprint;
-# later rounds double up to the budget. Where both are about equal many solutions fit, and the
-# evidence wants a choice; with fewer samples there is nothing to find.
-FIRST_ROUND = ((2.0, N_BROAD), (1.5, 16), (1.25, 32), (1.05, 64), (0.9, 512), (0.0, 64))
-SPRINTERS = 8
-BUDGET = 960
-# Of the polish of known solutions, which are near their end.
-STEPS = 3
-# A ridge from this size on leaves few minima, and no solution stands apart by its residuals.
-# Solutions of nearly the same problem, where there are any, leave even less to find.
-LARGE_RIDGE, BUDGET_OF_LARGE_RIDGE, BUDGET_BESIDE_KNOWN = 0.01, 64, 16
 
 
 @dataclass(frozen=True)
@@ -91,19 +71,20 @@ class Found:
 
 
 def round_sizes(
-    problem: Problem, n_terms: int, n_init: int | str, budget: int = BUDGET
+    problem: Problem, n_terms: int, n_init: int | str, policy: SearchPolicy
 ) -> Iterator[int]:
     """Yield the number of starts of each round, for every task."""
+    own = policy.rounds
     if n_init != "auto":
         yield int(n_init)
         return
     ratio = np.min(problem.n_effective / problem.degrees_of_freedom(n_terms))
-    size = next(first for least, first in FIRST_ROUND if ratio >= least)
-    if can_sprint(problem, n_terms):
-        size = SPRINTERS
+    size = next(first for least, first in own.first_round if ratio >= least)
+    if can_sprint(problem, n_terms, policy):
+        size = own.sprinters
     total = 0
-    while total < budget:
-        yield min(size, budget - total)
+    while total < own.budget:
+        yield min(size, own.budget - total)
         total += size
         size *= 2
 
@@ -116,7 +97,7 @@ def search(
     n_init: int | str,
     ridge: float,
     rng: np.random.Generator,
-    budget: int = BUDGET,
+    policy: SearchPolicy,
     known: Models | None = None,
 ) -> list[Found]:
     """Run rounds of starts until every task's best solution is sure, or was found often enough.
@@ -124,17 +105,16 @@ def search(
     `known` are solutions of nearly the same problem of one task, such as its folds: if they lead to
     one solution there is no need of other starts.
     """
-    if ridge >= LARGE_RIDGE:
-        budget = min(budget, BUDGET_OF_LARGE_RIDGE if known is None else BUDGET_BESIDE_KNOWN)
+    policy = policy.with_budget(_budget(ridge, known, policy))
     streams = Streams(rng, problem.n_tasks)
     open_tasks = np.arange(problem.n_tasks)
-    state = [_Searched() for _ in open_tasks]
+    state = [_Searched(policy) for _ in open_tasks]
     if known is not None:
-        state[0].add(problem, known, _polished(problem, known, ridge), len(known))
-        _tell_of_round(state, budget)
+        state[0].add(problem, known, _polished(problem, known, ridge, policy), len(known))
+        _tell_of_round(state, policy.rounds.budget)
         if state[0].done:
             return [state[0].found()]
-    for number, size in enumerate(round_sizes(problem, n_terms, n_init, budget)):
+    for number, size in enumerate(round_sizes(problem, n_terms, n_init, policy)):
         survivors, new = race(
             problem,
             size,
@@ -142,24 +122,34 @@ def search(
             kind=kind,
             ridge=ridge,
             streams=streams,
+            policy=policy,
             tasks=open_tasks,
             # What a sprint left open is mostly noise, and the next would as well.
             first=number == 0,
         )
         for t in open_tasks.tolist():
             own = survivors.task == t
-            state[t].add(problem.task(t), survivors.take(own), new.take(own), size)
-        _tell_of_round(state, budget)
+            state[t].add(problem, survivors.take(own), new.take(own), size)
+        _tell_of_round(state, policy.rounds.budget)
         open_tasks = np.array([t for t in open_tasks if not state[t].done], int)
         if not len(open_tasks):
             break
     return [s.found() for s in state]
 
 
-def _polished(problem: Problem, known: Models, ridge: float) -> Polished:
+def _budget(ridge: float, known: Models | None, policy: SearchPolicy) -> int:
+    """How many starts there may be, given the ridge and whether solutions are known."""
+    own = policy.rounds
+    if ridge < own.large_ridge:
+        return own.budget
+    return min(own.budget, own.budget_of_large_ridge if known is None else own.budget_beside_known)
+
+
+def _polished(problem: Problem, known: Models, ridge: float, policy: SearchPolicy) -> Polished:
     """Polish solutions of nearly the same problem; of those that are the same, one for all."""
-    leaders, _ = distinct(known, np.zeros(len(known)))
-    polished = polish(problem, known.take(leaders), [Step(ridge)] * STEPS)
+    leaders, _ = distinct(known, np.zeros(len(known)), policy.rounds.same_cosine)
+    steps = [Step(ridge)] * policy.rounds.known_steps
+    polished = polish(problem, known.take(leaders), steps, policy)
     return polished.take(np.argmax(cosines(known)[:, leaders], axis=1))
 
 
@@ -182,7 +172,8 @@ def _tell_of_round(state: "list[_Searched]", budget: int) -> None:
 class _Searched:
     """What the rounds of one task have found so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, policy: SearchPolicy) -> None:
+        self.policy = policy.rounds
         self.starts = Starts(0, 0, 0, np.inf, False, 0)
         self.polished: Polished | None = None
         self.done = False
@@ -192,10 +183,14 @@ class _Searched:
         known = self.polished
         self.survivors = survivors
         self.polished = new if known is None else Polished.concatenate([known, new])
-        self.leaders, hits = distinct(self.polished.models, self.polished.objective)
-        self.starts = _judge(problem, self.polished, self.leaders, hits, self.starts, size)
+        self.leaders, hits = distinct(
+            self.polished.models, self.polished.objective, self.policy.same_cosine
+        )
+        before = self.starts
+        self.starts = _judge(problem, self.polished, self.leaders, hits, before, size, self.policy)
         nothing = not self.polished.models.scales.any()
-        self.done = self.starts.sure or self.starts.n_hits >= MANY or nothing
+        often = self.starts.n_hits >= self.policy.enough_hits
+        self.done = self.starts.sure or often or nothing
 
     def found(self) -> Found:
         """Return the distinct solutions and the last survivors."""
@@ -204,16 +199,23 @@ class _Searched:
 
 
 def _judge(
-    problem: Problem, found: Polished, leaders: Array, hits: Array, before: Starts, size: int
+    problem: Problem,
+    found: Polished,
+    leaders: Array,
+    hits: Array,
+    before: Starts,
+    size: int,
+    policy: RoundsPolicy,
 ) -> Starts:
     """Say how sure the best solution of a task is."""
     rss = found.rss[leaders] + SMALLEST_SHARE * problem.n_samples
     gap = float(rss[1:].min() / rss[0]) if len(rss) > 1 else np.inf
     n_hits = int(hits[0])
-    n_terms = found.models.n_terms
-    n_spare = int(problem.n_effective[0] - problem.degrees_of_freedom(n_terms)[0])
+    n_terms, task = found.models.n_terms, found.models.task[0]
+    n_spare = int(problem.n_effective[task] - problem.degrees_of_freedom(n_terms)[task])
     # Where any data could be fitted exactly, a good fit says nothing.
-    sure = n_spare > 0 and gap >= _needed_gap(n_hits, n_terms, n_spare) and len(found.rss) > 1
+    several = len(found.rss) > 1
+    sure = n_spare > 0 and several and gap >= _needed_gap(n_hits, n_terms, n_spare, policy)
     losses = np.sort(found.rss + SMALLEST_SHARE * problem.n_samples) / rss[0]
     return Starts(
         before.n_starts + size,
@@ -226,8 +228,10 @@ def _judge(
     )
 
 
-def _needed_gap(n_hits: int, n_terms: int, n_spare: int) -> float:
+def _needed_gap(n_hits: int, n_terms: int, n_spare: int, policy: RoundsPolicy) -> float:
     """How far ahead a solution must be, given the samples beyond the free parameters."""
-    if n_hits < SEVERAL:
-        return GAP_OF_ONE
-    return GAP_OF_SEVERAL if n_terms > 1 else min(GAP_OF_SEVERAL, float(np.exp(AHEAD / n_spare)))
+    if n_hits < policy.several_hits:
+        return policy.gap_of_one
+    if n_terms > 1:
+        return policy.gap_of_several
+    return min(policy.gap_of_several, float(np.exp(policy.lead_of_several / n_spare)))

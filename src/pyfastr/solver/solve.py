@@ -1,7 +1,7 @@
 """The road from a problem to fitted models: one of one task, or a grid for each of many."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -9,14 +9,12 @@ from numpy.typing import NDArray
 
 from pyfastr.solver.models import Models, unit
 from pyfastr.solver.penalties import Penalty
+from pyfastr.solver.policy import Pace, SearchPolicy
 from pyfastr.solver.polish import polish
 from pyfastr.solver.problem import Problem
-from pyfastr.solver.rounds import BUDGET, Found, Starts, round_sizes, search
+from pyfastr.solver.rounds import Found, Starts, round_sizes, search
 from pyfastr.solver.starts import (
-    SHORT_RUN,
-    SMALL_SAMPLE,
     Kind,
-    Pace,
     anneal,
     can_sprint,
     pace_of,
@@ -25,12 +23,11 @@ from pyfastr.solver.starts import (
     sparse_starts,
 )
 from pyfastr.solver.streams import Streams
-from pyfastr.solver.support import Thinned, hop, refit, thin
-from pyfastr.solver.sweep import History, Order, batches, features_of, run_sweeps
+from pyfastr.solver.support import Supported, hop, refit, thin_supports
+from pyfastr.solver.sweep import History, Order, run_sweeps
 from pyfastr.solver.tangent import foresee
 from pyfastr.solver.vector import (
     elementary_ridge,
-    fitted_vectors,
     most_evident_vector,
     refit_vector,
 )
@@ -38,27 +35,16 @@ from pyfastr.solver.vector import (
 Array = NDArray[Any]
 RefitSupport = bool | Literal["evidence"]
 
-# Candidates for the evidence where the best solution is not sure, of small and large samples.
-MANY_CANDIDATES, FEW_CANDIDATES = 256, 8
-# Starts of each task of a grid at most: where any data could be fitted there is nothing to find.
-# So many of the last round's are polished at every ridge.
-GRID_BUDGET, BLIND_BUDGET, GRID_CANDIDATES = 256, 8, 4
-# Starts of a brief search, and how many of them are polished at every ridge.
-BRIEF_STARTS, BRIEF_CANDIDATES = 8, 2
-# Refits end at this share of `tol`, as they are what is compared and kept.
-REFIT_TOL = 0.1
-# Models of at least this threshold are also fitted from a sparse start.
-HIGH_THRESHOLD = 0.2
-
 
 @dataclass(frozen=True)
 class Settings:
     """What a user asks of the solver; the meaning of each is told in `FasTRRegressor`.
 
-    `sparse_starts` says whether models of a high threshold may begin from a sparse start instead;
-    `known` are solutions of nearly the same problem, which spare a search if they agree. `brief`
-    says that the tasks of a grid are many and only compared with each other: a search is then one
-    round, of few starts for a short time where samples abound.
+    `may_start_sparse` says whether models of a high threshold may begin from a sparse start
+    instead; `known` are solutions of nearly the same problem, which spare a search if they agree.
+    `brief` says that the tasks of a grid are many and only compared with each other: a search is
+    then one round, of few starts for a short time where samples abound. `policy` says how to
+    search.
     """
 
     threshold: float
@@ -70,9 +56,10 @@ class Settings:
     max_iter: int = 1000
     tol: float = 1e-3
     refit_support: RefitSupport = False
-    sparse_starts: bool = True
+    may_start_sparse: bool = True
     known: Models | None = None
     brief: bool = False
+    policy: SearchPolicy = field(default_factory=SearchPolicy)
 
 
 @dataclass(frozen=True)
@@ -104,14 +91,14 @@ class Fit(Solution):
 
 @dataclass(frozen=True)
 class GridFits(Solution):
-    """Models of every task, ridge and threshold, in that order, and those they started from."""
+    """Models of every task, ridge and threshold, in that order, and those they began from."""
 
-    starts: Models
+    begun_from: Models
 
 
 def solve(problem: Problem, settings: Settings, rng: np.random.Generator) -> Fit:
     """Search for the best start, sweep to a fixed point of the update, refit if asked to."""
-    if not problem.response.any():
+    if not problem.samples.response.any():
         return _nothing_to_fit(problem, settings)
     if len(problem.shape) == 1:
         start = elementary_ridge(problem, Penalty(settings.ridge))
@@ -120,18 +107,14 @@ def solve(problem: Problem, settings: Settings, rng: np.random.Generator) -> Fit
         found = _search(problem, settings, rng)[0]
     penalty = Penalty(settings.ridge, settings.threshold)
     sure = np.array([found.starts.sure])
-    solution = finish(problem, found.solutions.take(slice(0, 1)), penalty, settings, sure)
+    best = found.solutions.take(slice(0, 1))
+    swept = finish(problem, best, penalty, settings, sure, keep_losses=True)
+    fit = Fit(swept.models, swept.fitted, swept.history, swept.converged, found.starts)
     if settings.refit_support != "evidence":
-        return Fit(**(vars(solution) | {"starts": found.starts}))
-    chosen = _most_evident(problem, found, solution.models, settings.ridge, rng)
-    return Fit(
-        chosen.models,
-        fitted_values(problem, chosen.models),
-        solution.history,
-        solution.converged,
-        found.starts,
-        float(chosen.evidence[0]),
-    )
+        return fit
+    chosen = _most_evident(problem, found, fit.models, settings, rng)
+    fitted, evidence = problem.engine.fitted(chosen.models), float(chosen.evidence[0])
+    return replace(fit, models=chosen.models, fitted=fitted, evidence=evidence)
 
 
 def solve_grid(
@@ -140,73 +123,123 @@ def solve_grid(
     thresholds: Sequence[float],
     settings: Settings,
     rng: np.random.Generator,
-    *,
-    budget: int = GRID_BUDGET,
 ) -> GridFits:
     """Fit every ridge and threshold to every task, all models sharing each pass over X.
 
     The starts of a task serve all its ridges, and the solution of a ridge all thresholds.
     """
-    starts, sure = _grid_starts(problem, ridges, settings, rng, budget)
+    starts, sure = _grid_starts(problem, ridges, settings, rng)
     each = np.repeat(np.arange(len(starts)), len(thresholds))
     ridge = np.tile(np.repeat(ridges, len(thresholds)), problem.n_tasks)
     threshold = np.tile(thresholds, len(starts))
-    return finish(problem, starts.take(each), Penalty(ridge, threshold), settings, sure)
+    penalty = Penalty(ridge, threshold)
+    return finish(problem, starts.take(each), penalty, settings, sure, keep_losses=False)
 
 
 def finish(
-    problem: Problem, starts: Models, penalty: Penalty, settings: Settings, sure: Array
+    problem: Problem,
+    starts: Models,
+    penalty: Penalty,
+    settings: Settings,
+    sure: Array,
+    *,
+    keep_losses: bool,
 ) -> GridFits:
     """Sweep from starts to fixed points of the update, and refit their supports if asked to.
 
-    `sure` says of every task whether its starts are known to be the best solutions.
+    `sure` says of every task whether its starts are known to be the best solutions. The losses of
+    last sweeps take a pass over X before a refit, and are in the history if they are to be kept.
     """
     if len(problem.shape) == 1 and problem.loss.is_quadratic:
         models = _vectors(problem, starts.task, penalty, settings)
-        history, converged = History([], [np.zeros(len(models))]), np.ones(len(models), bool)
+        rest, converged = np.zeros(len(models)), np.ones(len(models), bool)
+        swept = _Swept(starts, models, History([rest.copy()], [rest]), converged)
     else:
-        second = _needs_sparse_start(problem, starts, penalty, settings, sure)
-        batch, batch_penalty = _with_sparse_starts(problem, starts, penalty, second)
-        foresight = foresee(problem, batch, batch_penalty)
-        models, history, converged = run_sweeps(
-            problem,
-            foresight.move(batch, batch_penalty),
-            batch_penalty,
-            order=settings.order,
-            max_iter=settings.max_iter,
-            tol=settings.tol,
-        )
-        if len(second):
-            better = _better_of_two(history.last_loss(), second, len(starts))
-            starts, models = batch.take(better), models.take(better)
-            history, converged = history.take(better), converged[better]
-        if settings.refit_support is True:
-            tol = REFIT_TOL * settings.tol
-            models = refit(problem, models, penalty.ridge, settings.max_iter, tol, foresight)
-    fitted = fitted_values(problem, models)
-    if not history.loss:
-        history.loss.append(problem.losses(fitted, models.task))
-    return GridFits(models, fitted, history, converged, starts)
+        swept = _swept(problem, starts, penalty, settings, sure, keep_losses=keep_losses)
+    models, history = swept.models, swept.history
+    fitted = problem.engine.fitted(models)
+    if keep_losses and not swept.has_last_losses:
+        history.end(problem.losses_of(fitted, models.task))
+    return GridFits(models, fitted, history, swept.converged, swept.begun_from)
+
+
+@dataclass(frozen=True)
+class _Swept:
+    """Models whose sweeps have ended, refitted if that was asked for.
+
+    Attributes
+    ----------
+    begun_from : Models
+    models : Models
+    history : History
+    converged : ndarray of shape (K,)
+    has_last_losses : bool
+        Whether the history knows how well the models fit after their last sweeps.
+    """
+
+    begun_from: Models
+    models: Models
+    history: History
+    converged: Array
+    has_last_losses: bool = False
+
+
+def _swept(
+    problem: Problem,
+    starts: Models,
+    penalty: Penalty,
+    settings: Settings,
+    sure: Array,
+    *,
+    keep_losses: bool,
+) -> _Swept:
+    """Sweep from starts, and from sparse ones where these may be better, and refit."""
+    policy, max_iter = settings.policy, settings.max_iter
+    second = _needs_sparse_start(problem, starts, penalty, settings, sure)
+    batch, every = _with_sparse_starts(problem, starts, penalty, second, policy)
+    foresight = foresee(problem, batch, every, policy)
+    models, history, converged = run_sweeps(
+        problem,
+        foresight.move(batch, every),
+        every,
+        order=settings.order,
+        max_iter=max_iter,
+        tol=settings.tol,
+    )
+    is_refitted = settings.refit_support is True
+    is_judged = len(second) > 0 or (is_refitted and keep_losses)
+    if is_judged:
+        losses = problem.losses(models)
+        history.end(losses)
+    if len(second):
+        better = _better_of_two(losses, second, len(starts))
+        starts, models = batch.take(better), models.take(better)
+        history, converged = history.take(better), converged[better]
+    if is_refitted:
+        tol = policy.refit.tol_share * settings.tol
+        models = refit(problem, models, penalty.ridge, max_iter, tol, policy, foresight)
+    return _Swept(starts, models, history, converged, is_judged)
 
 
 def _needs_sparse_start(
     problem: Problem, starts: Models, penalty: Penalty, settings: Settings, sure: Array
 ) -> Array:
     """Which models of a high threshold may be better off with a sparse start."""
-    wanted = settings.sparse_starts and isinstance(settings.init, str)
+    wanted = settings.may_start_sparse and isinstance(settings.init, str)
     if not wanted or settings.n_terms > 1 or len(problem.shape) == 1:
         return np.empty(0, int)
-    high = np.broadcast_to(penalty.threshold, len(starts)) >= HIGH_THRESHOLD
+    threshold = np.broadcast_to(penalty.threshold, len(starts))
+    high = threshold >= settings.policy.proposals.sparse_start_from
     return np.flatnonzero(high & ~sure[starts.task])
 
 
 def _with_sparse_starts(
-    problem: Problem, starts: Models, penalty: Penalty, second: Array
+    problem: Problem, starts: Models, penalty: Penalty, second: Array, policy: SearchPolicy
 ) -> tuple[Models, Penalty]:
     """Add a sparse start of its own to some of the models, behind all others."""
     if not len(second):
         return starts, penalty
-    sparse = sparse_starts(problem).take(starts.task[second])
+    sparse = sparse_starts(problem, policy).take(starts.task[second])
     rows = np.concatenate([np.arange(len(starts)), second])
     return Models.concatenate([starts, sparse]), penalty.take(rows)
 
@@ -220,39 +253,17 @@ def _better_of_two(loss: Array, second: Array, n_models: int) -> Array:
     return better
 
 
-def fitted_values(problem: Problem, models: Models) -> Array:
-    """``<W, X_i>`` of every model: ``(K, n_samples)``."""
-    if len(problem.shape) == 1:
-        return fitted_vectors(problem, models)
-    last = len(models.components) - 1
-    n_entries = problem.n_samples * models.n_terms * problem.shape[last]
-    found = []
-    for part in batches(problem, len(models), 16.0 * n_entries):
-        some = models.take(part)
-        features = features_of(problem.projector.project(some.components, last, reuse=True))
-        vectors = (some.components[last] * some.scales[..., None]).reshape(len(some), -1, 1)
-        pairs = zip(features, vectors, strict=True)
-        found += [(own.astype(float, copy=False) @ vector)[:, 0] for own, vector in pairs]
-    return np.stack(found)
-
-
-def _search(
-    problem: Problem,
-    settings: Settings,
-    rng: np.random.Generator,
-    *,
-    budget: int = BUDGET,
-) -> list[Found]:
+def _search(problem: Problem, settings: Settings, rng: np.random.Generator) -> list[Found]:
     """Search for the best solution of every task; the user's own start is the only one."""
     if isinstance(settings.init, str):
         return search(
-            problem.linearised(),
+            problem.to_search(),
             settings.n_terms,
             kind=settings.init,
             n_init=settings.n_init,
             ridge=settings.ridge,
             rng=rng,
-            budget=budget,
+            policy=settings.policy,
             known=settings.known,
         )
     components, lengths = zip(*(unit(np.asarray(a, float).T) for a in settings.init), strict=True)
@@ -269,61 +280,72 @@ def _grid_starts(
     ridges: Sequence[float],
     settings: Settings,
     rng: np.random.Generator,
-    budget: int,
 ) -> tuple[Models, Array]:
     """Return the best start of every task and ridge, and which tasks are sure of it."""
-    least = replace(settings, ridge=float(min(ridges)))
+    policy, n_terms = settings.policy, settings.n_terms
     tasks = range(problem.n_tasks)
     if len(problem.shape) == 1:
         vectors = [elementary_ridge(problem.task(t), Penalty(r), t) for t in tasks for r in ridges]
         return Models.concatenate(vectors), np.ones(len(tasks), bool)
-    determined = problem.n_effective > problem.degrees_of_freedom(settings.n_terms)
-    limit = budget if determined.any() else min(budget, BLIND_BUDGET)
+    determined = problem.n_effective > problem.degrees_of_freedom(n_terms)
+    blind = min(policy.grid.budget, policy.grid.blind_budget)
+    limited = policy.with_budget(policy.grid.budget if determined.any() else blind)
     if settings.brief and settings.n_init == "auto" and isinstance(settings.init, str):
-        if can_sprint(problem, settings.n_terms):
-            starts = _brief_starts(problem, ridges, settings.n_terms, settings.init, rng)
+        if can_sprint(problem, n_terms, policy):
+            starts = _brief_starts(problem, ridges, settings, settings.init, rng)
             return starts, np.zeros(len(tasks), bool)
-        limit = next(round_sizes(problem, settings.n_terms, "auto", limit))
-    found = _search(problem, least, rng, budget=limit)
+        limited = policy.with_budget(next(round_sizes(problem, n_terms, "auto", limited)))
+    least = replace(settings, ridge=float(min(ridges)), policy=limited)
+    found = _search(problem, least, rng)
     sure = np.array([f.starts.sure for f in found])
     best = [f.solutions.take(slice(0, 1)) for f in found]
     # The search has polished its starts at the least ridge already.
     settled = sure | (len(ridges) == 1 or not isinstance(settings.init, str))
     at_ridges = {t: [best[t]] * len(ridges) for t in tasks}
     if not settled.all():
-        survivors = [f.survivors.take(slice(0, GRID_CANDIDATES)) for f in found]
+        survivors = [f.survivors.take(slice(0, policy.grid.candidates)) for f in found]
         several = [*best, *survivors] if determined.any() else best
         candidates = Models.concatenate([m for m in several if not settled[m.task[0]]])
-        pace = pace_of(problem, settings.n_terms, min(ridges))
-        at_ridges |= _best_at_each_ridge(problem.linearised(), candidates, ridges, pace)
+        pace = pace_of(problem, n_terms, min(ridges), policy)
+        at_ridges |= _best_at_each_ridge(problem.to_search(), candidates, ridges, pace, policy)
     return Models.concatenate([model for t in tasks for model in at_ridges[t]]), sure
 
 
 def _brief_starts(
-    problem: Problem, ridges: Sequence[float], n_terms: int, kind: Kind, rng: np.random.Generator
+    problem: Problem,
+    ridges: Sequence[float],
+    settings: Settings,
+    kind: Kind,
+    rng: np.random.Generator,
 ) -> Models:
     """Return the best of a few starts for every task and ridge, where nearly any would do."""
-    problem = problem.linearised()
+    policy, problem = settings.policy, problem.to_search()
     streams = Streams(rng, problem.n_tasks)
     models = anneal(
         problem,
-        propose(problem, BRIEF_STARTS, n_terms, kind, streams),
-        keep=BRIEF_CANDIDATES,
+        propose(problem, policy.grid.brief_starts, settings.n_terms, kind, streams, policy),
+        keep=policy.grid.brief_candidates,
         ridge=float(min(ridges)),
         streams=streams,
-        pace=SHORT_RUN,
+        pace=policy.race.short_run,
+        policy=policy,
     )
-    best = _best_at_each_ridge(problem, models, ridges, SHORT_RUN)
+    best = _best_at_each_ridge(problem, models, ridges, policy.race.short_run, policy)
     return Models.concatenate([model for t in range(problem.n_tasks) for model in best[t]])
 
 
 def _best_at_each_ridge(
-    problem: Problem, candidates: Models, ridges: Sequence[float], pace: Pace
+    problem: Problem,
+    candidates: Models,
+    ridges: Sequence[float],
+    pace: Pace,
+    policy: SearchPolicy,
 ) -> dict[int, list[Models]]:
     """Polish candidates at every ridge; return the best of each ridge by task."""
     K = len(candidates)
     batch = candidates.take(np.tile(np.arange(K), len(ridges)))
-    polished = polish(problem, batch, polish_schedule(np.repeat(ridges, K), pace))
+    schedule = polish_schedule(np.repeat(ridges, K), pace, policy)
+    polished = polish(problem, batch, schedule, policy)
     merit = polished.objective.reshape(len(ridges), K)
     best = {}
     for task in np.unique(candidates.task).tolist():
@@ -334,20 +356,23 @@ def _best_at_each_ridge(
 
 
 def _most_evident(
-    problem: Problem, found: Found, best: Models, ridge: float, rng: np.random.Generator
-) -> Thinned:
+    problem: Problem, found: Found, best: Models, settings: Settings, rng: np.random.Generator
+) -> Supported:
     """Choose a support by its evidence: of the best model if there is no doubt, else of several.
 
     With about as many free parameters as samples, polished solutions all fit the data and have
     lost what the annealing knew, so small samples go on from there.
     """
+    ridge, policy = settings.ridge, settings.policy
     if len(problem.shape) == 1:
-        return most_evident_vector(problem, ridge)
+        return most_evident_vector(problem, ridge, policy)
     if found.starts.sure or not found.starts.n_rounds:
-        return thin(problem, best, ridge).best()
-    if np.prod(problem.shape) <= SMALL_SAMPLE:
-        return hop(problem, found.survivors.take(slice(0, MANY_CANDIDATES)), ridge, rng).best()
-    return thin(problem, found.solutions.take(slice(0, FEW_CANDIDATES)), ridge).best()
+        return thin_supports(problem, best, ridge, policy).best()
+    if np.prod(problem.shape) <= policy.race.small_sample:
+        several = found.survivors.take(slice(0, policy.evidence.candidates_small))
+        return hop(problem, several, ridge, rng, policy).best()
+    few = found.solutions.take(slice(0, policy.evidence.candidates_large))
+    return thin_supports(problem, few, ridge, policy).best()
 
 
 def _vectors(problem: Problem, task: Array, penalty: Penalty, settings: Settings) -> Models:
@@ -369,5 +394,5 @@ def _nothing_to_fit(problem: Problem, settings: Settings) -> Fit:
     R = settings.n_terms
     models = Models([np.zeros((1, R, p)) for p in problem.shape], np.zeros((1, R)))
     fitted = np.zeros((1, problem.n_samples))
-    history = History([problem.losses(fitted, models.task)], [np.zeros(1)])
+    history = History([problem.losses_of(fitted, models.task)], [np.zeros(1)])
     return Fit(models, fitted, history, np.ones(1, bool), Starts(0, 0, 0, np.inf, True, 0))

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.engines.draws import Draw, mix
+
 Array = NDArray[Any]
 
 
@@ -39,11 +41,26 @@ class Streams:
         """Draw N(0, 1) numbers of this size for each model, ``(K, *size)``, given their tasks."""
         return self._draw(task, lambda rng, n: rng.standard_normal((n, *size)))
 
-    def exponential(self, task: Array, size: tuple[int, ...], dtype: Any = np.float64) -> Array:
-        """Draw Exp(1) numbers in the same way."""
-        return self._draw(task, lambda rng, n: rng.standard_exponential((n, *size), dtype))
+    def weights(self, task: Array) -> Draw:
+        """Draw the keys of Exp(1) weights of each model and sample, to be made where these are."""
+        keys = self._draw(task, lambda rng, n: _keys(int(rng.integers(2**63)), n))
+        return Draw(keys)
+
+    def memory(self) -> dict[str, Any]:
+        """Return where every stream stands."""
+        return {"streams": [rng.bit_generator.state for rng in (self.common, *self._own)]}
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Go on from where every stream stood then."""
+        for rng, state in zip((self.common, *self._own), memory["streams"], strict=True):
+            rng.bit_generator.state = state
 
     def _draw(self, task: Array, draw: Callable[[np.random.Generator, int], Array]) -> Array:
         """Let every task draw for its models, which stand one after another."""
         tasks, counts = np.unique(task, return_counts=True)
         return np.concatenate([draw(self._own[t], n) for t, n in zip(tasks, counts, strict=True)])
+
+
+def _keys(base: int, n_models: int) -> Array:
+    """Return as many keys that have nothing in common."""
+    return mix(np.uint64(base) + mix(np.arange(1, n_models + 1, dtype=np.uint64)))

@@ -2,35 +2,30 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import pairwise
 from math import ceil
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.config import current_budget
+from pyfastr.engines import Draw
+from pyfastr.engines.kernels import ENOUGH_PARTS
+from pyfastr.engines.parallel import limited_blas, map_threads
+from pyfastr.solver.journal import State, steps
 from pyfastr.solver.models import Models, put, relative_change, unit
 from pyfastr.solver.newton import newton_step
-from pyfastr.solver.parallel import map_threads
 from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.progress import tell
-from pyfastr.solver.projection import CACHE_BYTES
 from pyfastr.solver.update import ridge_solution, solve_regularised
 
 Array = NDArray[Any]
 Order = Literal["cyclic", "simultaneous"]
-# How weights of each model and sample are drawn for an update; None: the problem's own.
-DrawWeights = Callable[[], Array]
+# How further weights of each sample are drawn for an update of models, given their tasks.
+DrawWeights = Callable[[Array], Draw]
 
-# Memory above X that a batch of models may take, and how many times that if it serves several
-# tasks; larger batches are worked on in parts.
-MIN_BATCH_BYTES = 120 << 20
-BATCH_SHARE = 0.06
-MANY_TASKS = 2
-# Of parts of a batch that threads work on (twice as fast as with 2 MB at 1000 x 100 x 100).
-WORK_BYTES, ENOUGH_PARTS = 8 << 20, 16
+# Equations that a thread solves in one call at least.
+SOLVED_AT_ONCE = 32
 
 
 @dataclass
@@ -54,123 +49,157 @@ class History:
         moved = ~np.isnan(loss).all(axis=1)
         return History(list(loss[moved]), list(change[moved]))
 
-    def last_loss(self) -> Array:
-        """Return the loss of each model's last sweep."""
-        loss = np.asarray(self.loss)
-        last = len(loss) - 1 - np.argmax(~np.isnan(loss[::-1]), axis=0)
-        return loss[last, np.arange(loss.shape[1])]
+    def end(self, loss: Array) -> None:
+        """Take in the loss ``(K,)`` after each model's last sweep."""
+        moved = ~np.isnan(np.asarray(self.change))
+        last = len(moved) - 1 - np.argmax(moved[::-1], axis=0)
+        for model, sweep in enumerate(last):
+            self.loss[sweep][model] = loss[model]
 
 
-def batches(problem: Problem, n_models: int, bytes_per_model: float) -> list[slice]:
-    """Cut a batch of models into parts of about one size, each within the memory limit."""
-    source = problem.projector.source
-    limit = max(MIN_BATCH_BYTES, BATCH_SHARE * np.prod(source.shape) * source.dtype.itemsize)
-    limit *= MANY_TASKS if problem.n_tasks > 1 else 1
-    limit = min(limit, problem.projector.budget.batch)
-    n_parts = ceil(n_models / max(1, limit // bytes_per_model))
-    edges = np.linspace(0, n_models, n_parts + 1).astype(int).tolist()
-    return [slice(i, j) for i, j in pairwise(edges)]
+@dataclass(frozen=True)
+class Updated:
+    """One mode's solutions, and how well the models fitted before.
 
-
-def cache_parts(array: Array) -> list[slice]:
-    """Cut a batch along its first axis into parts that stay in a core's cache."""
-    step = max(1, CACHE_BYTES // max(1, array[:1].nbytes))
-    return [slice(i, i + step) for i in range(0, len(array), step)]
-
-
-def work_parts(array: Array) -> list[slice]:
-    """Cut a batch into parts on which numpy works much longer than it takes to be called.
-
-    While it is called no other thread works; but there should be enough parts for all threads.
+    Attributes
+    ----------
+    solution : ndarray of shape (K, R, p)
+    loss : ndarray of shape (K,)
+        Weighted mean of the loss of the models that were updated.
+    misfit : ndarray of shape (K,)
+        Share of the response that these left unexplained at the scale that fits best.
     """
-    model = max(1, array[:1].nbytes)
-    step = min(min(WORK_BYTES, current_budget().blocks) // model, ceil(len(array) / ENOUGH_PARTS))
-    step = max(1, step, CACHE_BYTES // model)
-    return [slice(i, i + step) for i in range(0, len(array), step)]
+
+    solution: Array
+    loss: Array
+    misfit: Array
+
+    def take(self, which: Array) -> "Updated":
+        """Return those of some models."""
+        return Updated(self.solution[which], self.loss[which], self.misfit[which])
+
+    @staticmethod
+    def concatenate(parts: "list[Updated]") -> "Updated":
+        """Join batches."""
+        if len(parts) == 1:
+            return parts[0]
+        fields = [(p.solution, p.loss, p.misfit) for p in parts]
+        return Updated(*(np.concatenate(own) for own in zip(*fields, strict=True)))
 
 
-def features_of(projection: Array) -> Array:
-    """Put the projections ``(K, R, N, p)`` of a model's terms side by side: ``(K, N, R p)``."""
-    K, R, N, p = projection.shape
-    if R == 1:
-        return projection.reshape(K, N, p)
-    features = np.empty((K, N, R, p), projection.dtype)
-
-    def fill(part: slice) -> None:
-        features[part] = projection[part].transpose(0, 2, 1, 3)
-
-    map_threads(fill, cache_parts(projection))
-    return features.reshape(K, N, R * p)
+def update_mode(
+    problem: Problem, models: Models, mode: int, penalty: Penalty, draw: Draw | None = None
+) -> Array:
+    """Apply the paper's update to one mode of every model: ``(K, R, p)``, in their type."""
+    return _update(problem, models, mode, penalty, draw, judged=False).solution
 
 
-def all_features(problem: Problem, components: list[Array]) -> Array:
-    """Put the projections onto all modes side by side: ``(K, N, q)``, in one pass over X."""
-    parts = [features_of(p) for p in problem.projector.project_all(components)]
-    K, N = parts[0].shape[:2]
-    features = np.empty((K, N, sum(p.shape[2] for p in parts)))
-
-    def fill(some: slice) -> None:
-        np.concatenate([p[some] for p in parts], axis=2, out=features[some])
-
-    map_threads(fill, cache_parts(features))
-    return features
+def judged_update(
+    problem: Problem, models: Models, mode: int, penalty: Penalty, draw: Draw | None = None
+) -> Updated:
+    """Do the same, and say how well the models fit that are updated."""
+    return _update(problem, models, mode, penalty, draw, judged=True)
 
 
-def solve_mode(
+def _update(
     problem: Problem,
-    features: Array,
     models: Models,
     mode: int,
     penalty: Penalty,
-    weights: Array | None = None,
-) -> Array:
-    """Apply the paper's update to projected samples: ``(K, R, p)``, in the type of the models."""
-
-    def solve(part: slice) -> Array:
-        some = features[part].astype(models.scales.dtype, copy=False)
-        now, task = penalty.take(part), models.task[part]
-        mask = now.mask(mode)
-        if problem.loss.is_quadratic:
-            g = None if weights is None else weights[part]
-            solution = least_squares(problem, some, task, now, mask, g)
+    draw: Draw | None,
+    *,
+    judged: bool,
+) -> Updated:
+    """Update in parts that keep to the memory limit."""
+    K, R, p = models.components[mode].shape
+    in_samples = R * p > problem.n_samples or not problem.loss.is_quadratic
+    width = 3 * problem.n_samples if in_samples else 4 * R * p
+    done = []
+    for part in problem.engine.batches(K, width * R * p * models.scales.dtype.itemsize):
+        own = None if draw is None else draw.take(part)
+        # A whole batch goes as it is: there is nothing to copy.
+        some = models if part == slice(0, K) else models.take(part)
+        now = penalty.take(part)
+        if in_samples:
+            done.append(_update_by_samples(problem, some, mode, now, own))
         else:
-            some = some if mask is None else some * mask[:, None]
-            old = models.components[mode][part] * models.scales[part][..., None]
-            solution = newton_step(problem, some, old.reshape(len(some), -1), task, now)
-        return now.shrink(solution)
-
-    solutions = map_threads(solve, work_parts(features))
-    return np.concatenate(solutions).reshape(models.components[mode].shape)
+            done.append(_update_by_products(problem, some, mode, now, own, judged=judged))
+    return Updated.concatenate(done)
 
 
-def fitted_by(features: Array, solution: Array) -> Array:
-    """Fitted values ``(K, N)`` of solutions ``(K, R, p)``, intercept and covariates left out."""
-    columns = solution.reshape(len(solution), -1, 1)
+def _update_by_products(
+    problem: Problem,
+    models: Models,
+    mode: int,
+    penalty: Penalty,
+    draw: Draw | None,
+    *,
+    judged: bool,
+) -> Updated:
+    """Solve in the space of entries, from Gram matrices and moments."""
+    found = problem.engine.mode_equations(models, mode, draw, judged=judged)
+    solution = solve_equations(found.gram, found.moment, penalty, mode)
+    return Updated(
+        solution.reshape(models.components[mode].shape),
+        found.fits.rss / problem.n_samples,
+        found.fits.misfit,
+    )
 
-    def multiply(part: slice) -> Array:
-        return (features[part].astype(columns.dtype, copy=False) @ columns[part])[..., 0]
 
-    return np.concatenate(map_threads(multiply, work_parts(features)))
+def _update_by_samples(
+    problem: Problem, models: Models, mode: int, penalty: Penalty, draw: Draw | None
+) -> Updated:
+    """Solve in the space of samples, or of a loss that has to be asked sample by sample."""
+    projected = problem.engine.project(models, mode)
+    old = (models.components[mode] * models.scales[..., None]).reshape(len(models), -1)
+    mask = penalty.mask(mode)
+    old = old if mask is None else old * mask
+    if problem.loss.is_quadratic:
+        features = projected.whole()
+        fitted = (features @ old[:, :, None])[..., 0]
+        solution = _dual_solution(problem, features, models.task, penalty, mask, draw)
+    else:
+        fitted = projected.times(old)
+        solution = newton_step(problem, projected, old, fitted, models.task, penalty, mask)
+    return Updated(
+        penalty.shrink(solution).reshape(models.components[mode].shape),
+        problem.losses_of(fitted, models.task),
+        problem.misfits_of(fitted, models.task),
+    )
 
 
-def least_squares(
+def _dual_solution(
     problem: Problem,
     features: Array,
     task: Array,
     penalty: Penalty,
-    mask: Array | None = None,
-    weights: Array | None = None,
+    mask: Array | None,
+    draw: Draw | None,
 ) -> Array:
-    """Ridge solution ``(K, q)`` of weighted least squares, zero outside of the mask."""
-    response = problem.of(problem.response, task).astype(features.dtype, copy=False)
-    _, n, q = features.shape
-    if q > n:
-        some = features if mask is None else features * mask[:, None]
-        return ridge_solution(*problem.whiten(some, response, task, weights), penalty)
-    gram, moment = problem.normal_equations(features, response, task, weights)
-    if mask is not None:
-        gram, moment = gram * (mask[:, :, None] & mask[:, None, :]), moment * mask
-    return solve_regularised(gram, moment, penalty, q)
+    """Ridge solutions ``(K, q)`` of fewer samples than features, zero outside of the mask."""
+    features = features if mask is None else features * mask[:, None]
+    g = None if draw is None else draw.exponential(0, problem.n_samples, features.dtype)
+    z = problem.samples.response_of(task).astype(features.dtype, copy=False)
+    return ridge_solution(*problem.whiten_by(features, z, task, g), penalty)
+
+
+def solve_equations(gram: Array, moment: Array, penalty: Penalty, mode: int) -> Array:
+    """Ridge solutions ``(K, q)`` of normal equations, zero outside of the mask, and shrunk."""
+
+    def solve(part: slice) -> Array:
+        now, some, rhs = penalty.take(part), gram[part], moment[part]
+        mask = now.mask(mode)
+        if mask is not None:
+            some, rhs = some * (mask[:, :, None] & mask[:, None, :]), rhs * mask
+        return now.shrink(solve_regularised(some, rhs, now, gram.shape[1]))
+
+    return np.concatenate(map_threads(solve, solved_parts(gram)))
+
+
+def solved_parts(gram: Array) -> list[slice]:
+    """Cut a batch of equations into parts for threads: solving takes long beside reading them."""
+    step = max(SOLVED_AT_ONCE, ceil(len(gram) / ENOUGH_PARTS))
+    return [slice(i, i + step) for i in range(0, len(gram), step)]
 
 
 def cyclic_sweep(
@@ -178,48 +207,60 @@ def cyclic_sweep(
     models: Models,
     penalty: Penalty,
     draw_weights: DrawWeights | None = None,
-) -> tuple[Models, Array]:
-    """Update the modes in turn; return the models and their fitted values ``(K, N)``."""
-    K, R = models.scales.shape
-    # Terms are put side by side by a copy.
-    n_copies = 1 if R == 1 else 2
-    itemsize = problem.projector.source.dtype.itemsize
-    parts = batches(problem, K, n_copies * problem.n_samples * R * max(models.shape) * itemsize)
-    draws = [draw_weights() if draw_weights else None for _ in models.components]
-    swept, fitted = [], []
-    for part in parts:
-        # A whole batch goes as it is: the projector knows components it has seen.
-        some = models if len(parts) == 1 else models.take(part)
-        features = solution = np.empty(0)
-        for mode, weights in enumerate(draws):
-            g = None if weights is None else weights[part]
-            features = features_of(problem.projector.project(some.components, mode, reuse=True))
-            solution = solve_mode(problem, features, some, mode, penalty.take(part), g)
-            some = some.replace(mode, solution)
-        swept.append(some)
-        fitted.append(fitted_by(features, solution))
-    return swept[0] if len(parts) == 1 else Models.concatenate(swept), np.concatenate(fitted)
+) -> tuple[Models, Updated]:
+    """Update the modes in turn; return the models, and the first update with its old losses."""
+    first = judged_update(problem, models, 0, penalty, draw_weights and draw_weights(models.task))
+    return rest_of_sweep(problem, models, first, penalty, draw_weights), first
 
 
-def simultaneous_sweep(problem: Problem, models: Models, penalty: Penalty) -> tuple[Models, Array]:
-    """Update all modes from the same old components: other iterates, one pass over X.
+def rest_of_sweep(
+    problem: Problem,
+    models: Models,
+    first: Updated,
+    penalty: Penalty,
+    draw_weights: DrawWeights | None = None,
+) -> Models:
+    """Take over the update of the first mode, and update the others in turn."""
+    models = models.replace(0, first.solution)
+    for mode in range(1, len(models.components)):
+        draw = draw_weights and draw_weights(models.task)
+        models = models.replace(mode, update_mode(problem, models, mode, penalty, draw))
+    return models
 
-    The fitted values are those with the last mode new and the others old; the ones of the models
-    returned would take another pass.
-    """
-    K, R = models.scales.shape
-    dtype = models.scales.dtype
-    parts, fitted = [], []
-    per_model = 2 * problem.n_samples * R * sum(problem.shape) * dtype.itemsize
-    for part in batches(problem, K, per_model):
-        some, now = models.take(part), penalty.take(part)
-        features, solutions = np.empty(0), []
-        for mode, projection in enumerate(problem.projector.project_all(some.components)):
-            features = features_of(projection)
-            solutions.append(solve_mode(problem, features, some, mode, now))
+
+def simultaneous_sweep(
+    problem: Problem, models: Models, penalty: Penalty
+) -> tuple[Models, Updated]:
+    """Update all modes from the same old components: other iterates, one pass over X."""
+    widest = max(c[0].size for c in models.components)
+    if not problem.loss.is_quadratic or widest > problem.n_samples:
+        modes = range(len(models.components))
+        found = [judged_update(problem, models, mode, penalty) for mode in modes]
+        return _replace_all(models, [f.solution for f in found]), found[0]
+    K, q = len(models), sum(c[0].size for c in models.components)
+    parts, before = [], []
+    for part in problem.engine.batches(K, 4.0 * q * q * 8):
+        some = models.take(part)
+        solutions, first = _simultaneous_updates(problem, some, penalty.take(part))
         parts.append(_replace_all(some, solutions))
-        fitted.append(fitted_by(features, solutions[-1]))
-    return Models.concatenate(parts), np.concatenate(fitted)
+        before.append(first)
+    return Models.concatenate(parts), Updated.concatenate(before)
+
+
+def _simultaneous_updates(
+    problem: Problem, models: Models, penalty: Penalty
+) -> tuple[list[Array], Updated]:
+    """Solve for every mode, from one set of joint equations whose moments are of residuals."""
+    found = problem.engine.joint_equations(models)
+    solutions = []
+    for mode, block in enumerate(models.blocks()):
+        gram = found.gram[:, block, block].copy()
+        own = (models.components[mode] * models.scales[..., None]).reshape(len(models), -1, 1)
+        moment = found.moment[:, block] + (gram @ own)[..., 0]
+        solution = solve_equations(gram, moment, penalty, mode)
+        solutions.append(solution.reshape(models.components[mode].shape))
+    loss = found.fits.rss / problem.n_samples
+    return solutions, Updated(solutions[0], loss, found.fits.misfit)
 
 
 def _replace_all(models: Models, solutions: list[Array]) -> Models:
@@ -236,6 +277,7 @@ def _replace_all(models: Models, solutions: list[Array]) -> Models:
     return Models(turned, np.mean(scales, axis=0), models.task)
 
 
+@limited_blas()
 def run_sweeps(
     problem: Problem,
     models: Models,
@@ -248,30 +290,68 @@ def run_sweeps(
     """Sweep until every model changes by at most `tol`, or `max_iter` sweeps have run.
 
     Returns the models, the history, and which models converged. A model that stands still leaves
-    the batch, so that the others' sweeps get cheaper.
+    the batch, so that the others' sweeps get cheaper. The loss of a model's last sweep is not known
+    yet: `History.end` takes it.
     """
     one_sweep = cyclic_sweep if order == "cyclic" else simultaneous_sweep
-    K = len(models)
-    history, converged = History(), np.zeros(K, bool)
-    moving = np.arange(K)
-    for sweep in range(max_iter):
-        old = models if len(moving) == K else models.take(moving)
-        now = penalty if len(moving) == K else penalty.take(moving)
-        new, fitted = one_sweep(problem, old, now)
-        change = relative_change(new, old)
-        _record(history, moving, K, problem.losses(fitted, new.task), change)
-        models = new if len(moving) == K else put(models, moving, new)
-        converged[moving[change <= tol]] = True
-        moving = moving[change > tol]
+    run = _Run(models)
+    for sweep in steps("sweeps", max_iter, run, problem.engine, over=run.stands_still):
+        now = penalty if run.all_move else penalty.take(run.moving)
+        new, first = one_sweep(problem, run.those_moving(), now)
+        run.take_over(new, first.loss, tol)
         tell("sweeps", sweep + 1, max_iter)
-        if not len(moving):
-            break
-    return models, history, converged
+    return run.models, run.history(), run.converged
 
 
-def _record(history: History, which: Array, n_models: int, loss: Array, change: Array) -> None:
-    """Add a sweep to the history."""
-    for rows, values in ((history.loss, loss), (history.change, change)):
-        row = np.full(n_models, np.nan)
-        row[which] = values
-        rows.append(row)
+class _Run(State):
+    """How far the sweeps of a batch are.
+
+    Attributes
+    ----------
+    models : Models
+    moving : ndarray of int
+        Those that still change.
+    converged : ndarray of shape (K,) of bool
+    loss, change : list of ndarray of shape (K,)
+        Rows of the history; the last one's losses are told by the next sweep.
+    """
+
+    def __init__(self, models: Models) -> None:
+        self.models, self.moving = models, np.arange(len(models))
+        self.converged = np.zeros(len(models), bool)
+        self.loss, self.change = list[Array](), list[Array]()
+
+    def stands_still(self) -> bool:
+        """Whether no model moves any more."""
+        return not len(self.moving)
+
+    @property
+    def all_move(self) -> bool:
+        """Whether all of them do."""
+        return len(self.moving) == len(self.models)
+
+    def those_moving(self) -> Models:
+        """Return those that are to be swept."""
+        return self.models if self.all_move else self.models.take(self.moving)
+
+    def take_over(self, new: Models, loss: Array, tol: float) -> None:
+        """Go on with swept models, given the losses that they had before."""
+        change = relative_change(new, self.those_moving())
+        if self.loss:
+            self.loss[-1] = self._row(loss)
+        self.loss.append(np.full(len(self.models), np.nan))
+        self.change.append(self._row(change))
+        self.models = new if self.all_move else put(self.models, self.moving, new)
+        self.converged = self.converged.copy()
+        self.converged[self.moving] = change <= tol
+        self.moving = self.moving[change > tol]
+
+    def history(self) -> History:
+        """Return the history, to which the last losses can be added."""
+        return History([row.copy() for row in self.loss], list(self.change))
+
+    def _row(self, values: Array) -> Array:
+        """Return a row of the history with values of the models that moved."""
+        row = np.full(len(self.models), np.nan)
+        row[self.moving] = values
+        return row

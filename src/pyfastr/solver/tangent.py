@@ -15,22 +15,11 @@ from numpy.typing import NDArray
 from pyfastr.config import current_budget
 from pyfastr.solver.models import Models, put, relative_change, unit
 from pyfastr.solver.penalties import Penalty
+from pyfastr.solver.policy import ForesightPolicy, SearchPolicy
 from pyfastr.solver.problem import Problem
-from pyfastr.solver.sweep import all_features, batches
 from pyfastr.solver.update import regularise
 
 Array = NDArray[Any]
-
-# The linear problem is close to the true one where there are so many samples for each free
-# parameter, no larger share of the response is left unexplained, and the penalty is small.
-ENOUGH_SAMPLES, LITTLE_NOISE, SMALL_PENALTY = 2.0, 0.05, 0.1
-# A ridge below this hardly moves a solution.
-NO_RIDGE = 1e-3
-# Of the linear problem; the change of a model beyond which it is not believed.
-LINEAR_SWEEPS, FAR = 20, 0.5
-# Memory for the inverse matrices of a batch of models, and for the products of all points: of more
-# tasks than that nothing is foreseen.
-INVERSES_BYTES, PRODUCTS_BYTES = 100 << 20, 200 << 20
 
 
 @dataclass(frozen=True)
@@ -47,6 +36,7 @@ class Foresight:
         The point of each.
     gram, moment : ndarrays of shape (P, q, q) and (P, q)
         ``J'J`` and ``J'y``; J has the projections of the samples onto all modes side by side.
+    policy : ForesightPolicy
     """
 
     rows: Array
@@ -54,6 +44,7 @@ class Foresight:
     at: Array
     gram: Array
     moment: Array
+    policy: ForesightPolicy
 
     def move(self, models: Models, penalty: Penalty) -> Models:
         """Return the models, those of `rows` moved to where sweeps with a penalty will end."""
@@ -61,13 +52,14 @@ class Foresight:
             return models
         ends = [self._sweep(part, penalty.take(self.rows[part])) for part in self._batches()]
         foreseen = Models.concatenate(ends)
-        near = relative_change(foreseen, self.points.take(self.at)) <= FAR
+        change = relative_change(foreseen, self.points.take(self.at))
+        near = change <= self.policy.largest_change
         return put(models, self.rows[near], foreseen.take(near))
 
     def _batches(self) -> Iterator[slice]:
         """Cut the rows so that their inverse matrices keep to the memory limit."""
         largest = max(c[0].size for c in self.points.components)
-        room = min(INVERSES_BYTES, current_budget().foresight // 3)
+        room = min(self.policy.inverses_bytes, current_budget().foresight // 3)
         step = max(1, room // (8 * len(self.points.components) * largest**2))
         yield from (slice(i, i + step) for i in range(0, len(self.rows), step))
 
@@ -78,7 +70,7 @@ class Foresight:
         components, scales = list(start.components), start.scales
         blocks = self.points.blocks()
         inverses = [self._inverse(at, m, block, penalty) for m, block in enumerate(blocks)]
-        for _ in range(LINEAR_SWEEPS):
+        for _ in range(self.policy.n_sweeps):
             for m, block in enumerate(blocks):
                 moved = [
                     ((c - c0) * scales[..., None]).reshape(len(at), -1)
@@ -108,41 +100,43 @@ class Foresight:
         return np.linalg.inv(regularise(gram * inside, penalty, gram.shape[1])) * inside
 
 
-def foresee(problem: Problem, starts: Models, penalty: Penalty) -> Foresight:
+def foresee(problem: Problem, starts: Models, penalty: Penalty, policy: SearchPolicy) -> Foresight:
     """Make the linear problems of starts that are close to where their sweeps will end."""
-    rows = _candidates(problem, starts, penalty)
+    own = policy.foresight
+    rows = _candidates(problem, starts, penalty, own)
     keys = np.hstack([starts.task[:, None], starts.flat()])[rows]
     _, first, at = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     q = keys.shape[1] - 1
-    if 8 * len(first) * q**2 > min(PRODUCTS_BYTES, 2 * problem.projector.budget.foresight // 3):
+    room = min(own.products_bytes, 2 * problem.engine.budget.foresight // 3)
+    if 8 * len(first) * q**2 > room:
         rows, first, at = rows[:0], first[:0], at[:0]
     points, at = starts.take(rows[first]), at.reshape(-1)
     gram, moment = np.empty((len(points), q, q)), np.empty((len(points), q))
     explained = np.empty(len(points), bool)
-    for part in batches(problem, len(points), 8.0 * 3 * problem.n_samples * q):
+    for part in problem.engine.batches(len(points), 8.0 * 2 * q**2):
         some = points.take(part)
-        y = problem.of(problem.response, some.task)
-        J = all_features(problem, some.components)
-        J, y = problem.whiten(J, y, some.task, in_place=True)
-        gram[part] = J.transpose(0, 2, 1) @ J
-        moment[part] = (y[:, None] @ J)[:, 0]
-        first_mode = some.blocks()[0]
+        found = problem.engine.joint_equations(some)
         scaled = (some.components[0] * some.scales[..., None]).reshape(len(some), -1, 1)
-        left = y - (J[:, :, first_mode] @ scaled)[..., 0]
-        explained[part] = np.mean(left**2, axis=1) <= LITTLE_NOISE
+        gram[part] = found.gram
+        # The moments are of residuals; those of the response have the fitted values as well.
+        moment[part] = found.moment + (found.gram[:, :, some.blocks()[0]] @ scaled)[..., 0]
+        explained[part] = found.fits.rss <= own.unexplained * problem.n_samples
     good = explained[at]
-    return Foresight(rows[good], points, at[good], gram, moment)
+    return Foresight(rows[good], points, at[good], gram, moment, own)
 
 
-def _candidates(problem: Problem, starts: Models, penalty: Penalty) -> Array:
+def _candidates(
+    problem: Problem, starts: Models, penalty: Penalty, policy: ForesightPolicy
+) -> Array:
     """Return the models with samples enough, and a penalty that is small but not nothing.
 
     Several terms share what they explain in many ways, and sweeps need long to settle on one.
     """
     if not problem.loss.is_quadratic or len(problem.shape) == 1 or starts.n_terms > 1:
         return np.empty(0, int)
-    enough = problem.n_effective >= ENOUGH_SAMPLES * problem.degrees_of_freedom(starts.n_terms)
+    needed = policy.samples_per_parameter * problem.degrees_of_freedom(starts.n_terms)
+    enough = problem.n_effective >= needed
     ridge, threshold = (np.broadcast_to(v, len(starts)) for v in (penalty.ridge, penalty.threshold))
-    matters = (threshold > 0) | (ridge >= NO_RIDGE)
-    small = np.maximum(ridge, threshold) <= SMALL_PENALTY
+    matters = (threshold > 0) | (ridge >= policy.least_ridge)
+    small = np.maximum(ridge, threshold) <= policy.largest_penalty
     return np.flatnonzero(enough[starts.task] & matters & small)

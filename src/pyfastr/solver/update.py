@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.solver.parallel import solve_vectors
+from pyfastr.engines.parallel import solve_vectors
 from pyfastr.solver.penalties import Penalty
 
 Array = NDArray[Any]

@@ -1,28 +1,22 @@
-"""Samples that are vectors (M = 1): the update is the whole fit, and X is its own projection.
+"""Samples that are vectors (M = 1): the update is the whole fit, and X is its own projection."""
 
-X is as large as the features here, so Gram matrices are gathered block by block.
-"""
-
-from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.engines.equations import ROUNDING
+from pyfastr.solver.journal import once
 from pyfastr.solver.models import Models
 from pyfastr.solver.penalties import Penalty
+from pyfastr.solver.policy import SearchPolicy
 from pyfastr.solver.polish import Polished
-from pyfastr.solver.problem import ROUNDING, Problem
-from pyfastr.solver.support import Thinned, evidence
+from pyfastr.solver.problem import Problem
+from pyfastr.solver.support import Supported, evidence
 from pyfastr.solver.update import solve_regularised
-from pyfastr.sources import is_in_memory
 
 Array = NDArray[Any]
-
-# A ridge that no fit shows, but that makes least squares unique where features outnumber samples.
-LEAST_SQUARES = 1e-8
-# Thresholds whose supports the evidence chooses from, beside all features.
-THRESHOLDS = tuple(np.geomspace(1e-3, 0.9, 12))
 
 
 def elementary_ridge(
@@ -35,7 +29,9 @@ def elementary_ridge(
     used = np.ones(problem.shape[0], bool) if used is None else used
     solution = np.zeros(problem.shape[0])
     if used.any():
-        solution[used] = penalty.shrink(_Whitened(problem, used).ridge_solution(penalty))
+        by = _by_features if used.sum() <= problem.n_samples else _by_samples
+        make = partial(by, problem, penalty, used)
+        solution[used] = penalty.shrink(once("vector", make, problem.engine))
     start = Models([np.ones((1, 1, 1))], np.ones((1, 1)), np.array([task]))
     return start.replace(0, solution[None, None])
 
@@ -47,110 +43,44 @@ def refit_vector(problem: Problem, models: Models, ridge: float) -> Models:
     return elementary_ridge(problem, eased, int(models.task[0]), used)
 
 
-def _least_squares(problem: Problem, models: Models) -> Models:
-    return refit_vector(problem, models, LEAST_SQUARES)
-
-
-def most_evident_vector(problem: Problem, ridge: float) -> Thinned:
+def most_evident_vector(problem: Problem, ridge: float, policy: SearchPolicy) -> Supported:
     """Choose the threshold whose support has the most evidence after a refit."""
-    models = Models.concatenate(
-        [
-            _least_squares(problem, elementary_ridge(problem, Penalty(ridge, threshold)))
-            for threshold in (0.0, *THRESHOLDS)
-        ]
-    )
-    rss = np.sum(problem.residuals(fitted_vectors(problem, models), models.task) ** 2, axis=1)
+
+    def least_squares(threshold: float) -> Models:
+        found = elementary_ridge(problem, Penalty(ridge, threshold))
+        return refit_vector(problem, found, policy.evidence.vector_ridge)
+
+    thresholds = (0.0, *policy.evidence.vector_thresholds)
+    models = Models.concatenate([least_squares(threshold) for threshold in thresholds])
+    rss = problem.engine.losses(models).rss
     n_free = np.count_nonzero(models.components[0], axis=(1, 2))
-    return Thinned(models, evidence(problem, Polished(models, rss, rss), n_free)).best()
+    merit = evidence(problem, Polished(models, rss, rss), n_free, policy)
+    return Supported(models, merit).best()
 
 
-def fitted_vectors(problem: Problem, models: Models) -> Array:
-    """``<w, x_i>`` of every model, ``(K, n_samples)``, in one pass."""
-    source = problem.projector.source
-    vectors = models.components[0][:, 0] * (models.scales / problem.x_scale)
-    return np.concatenate([source.read(rows) @ vectors.T for rows in source.slices]).T
+def _by_features(problem: Problem, penalty: Penalty, used: Array) -> Array:
+    """Solve in the space of features, from their Gram matrix."""
+    nothing = Models([np.zeros((1, 1, len(used)))], np.zeros((1, 1)))
+    found = problem.engine.mode_equations(nothing, 0)
+    gram, moment = found.gram[:, used][:, :, used], found.moment[:, used]
+    return solve_regularised(gram, moment, penalty, gram.shape[1])[0]
 
 
-class _Whitened:
-    """Blocks of X without nuisance and weighted, of some features."""
-
-    def __init__(self, problem: Problem, used: Array) -> None:
-        self.problem, self.used = problem, used
-        self.source = problem.projector.source
-        self.nuisance = problem.nuisance[0]
-        weights = problem.weights
-        self.root = np.ones(problem.n_samples) if weights is None else np.sqrt(weights[0])
-        self.explained = np.zeros((self.nuisance.shape[1], int(used.sum())))
-        C = self.nuisance * (self.root**2)[:, None]
-        self.size = 0.0
-        for rows in self.source.slices:
-            block = self._plain(rows)
-            self.explained += C[rows].T @ block
-            self.size += float(np.vdot(block, block * (self.root[rows, None] > 0)))
-
-    def _plain(self, rows: slice) -> Array:
-        block = self.source.read(rows)
-        block = block if self.used.all() else block[:, self.used]
-        return (block / self.problem.x_scale).astype(float, copy=False)
-
-    def read(self, rows: slice) -> Array:
-        """Return one whitened block."""
-        block = self._plain(rows)
-        block -= self.nuisance[rows] @ self.explained
-        block *= self.root[rows, None]
-        return block
-
-    def _blocks(self) -> Iterator[tuple[slice, Array]]:
-        for rows in self.source.slices:
-            yield rows, self.read(rows)
-
-    def ridge_solution(self, penalty: Penalty) -> Array:
-        """Solve in the smaller of the spaces of features and samples."""
-        n, p = self.problem.n_samples, self.explained.shape[1]
-        z = self.problem.response[0] * self.root
-        if p <= n:
-            gram, rhs = np.zeros((p, p)), np.zeros(p)
-            for rows, block in self._blocks():
-                gram += block.T @ block
-                rhs += block.T @ z[rows]
-            if self._is_rounding(gram):
-                return rhs * 0
-            return solve_regularised(gram[None], rhs[None], penalty, p)[0]
-        solution, kernel = np.zeros(p), self._kernel()
-        if self._is_rounding(kernel):
-            return solution
-        dual = solve_regularised(kernel[None], z[None], penalty, p)[0]
-        for rows, block in self._blocks():
-            solution += block.T @ dual[rows]
-        return solution
-
-    def _is_rounding(self, gram: Array) -> bool:
-        """Whether X varies no more than rounding beside the nuisance."""
-        return bool(np.trace(gram) <= (ROUNDING * np.finfo(float).eps) ** 2 * self.size)
-
-    def _kernel(self) -> Array:
-        """Inner products of all pairs of samples: for each group of blocks, a pass up to it."""
-        kernel = np.empty((self.problem.n_samples,) * 2)
-        for group in self._groups():
-            held = {rows.start: (rows, self.read(rows)) for rows in group}
-            for others in self.source.slices:
-                if others.start > group[-1].start:
-                    break
-                other = held[others.start][1] if others.start in held else self.read(others)
-                for rows, block in held.values():
-                    if rows.start >= others.start:
-                        kernel[rows, others] = block @ other.T
-                        kernel[others, rows] = kernel[rows, others].T
-        return kernel
-
-    def _groups(self) -> list[list[slice]]:
-        """Blocks that are held at one time: single ones, or of files what the budget allows."""
-        in_memory = is_in_memory(self.source)
-        room = 1 if in_memory else self.problem.projector.budget.batch // (8 * len(self.used))
-        groups: list[list[slice]] = []
-        for rows in self.source.slices:
-            if groups and rows.stop - groups[-1][0].start <= room:
-                groups[-1].append(rows)
-            else:
-                groups.append([rows])
-        return groups
+def _by_samples(problem: Problem, penalty: Penalty, used: Array) -> Array:
+    """Solve in the space of samples, from the inner products of all pairs."""
+    samples, engine = problem.samples, problem.engine
+    weights = np.ones(len(samples)) if samples.weights is None else samples.weights[0]
+    share = weights / weights.sum() * samples.has_intercept
+    shift = engine.weighted_sums(share[None])[0].astype(float)
+    products = engine.sample_products(used, shift)
+    C, root = samples.nuisance[0], np.sqrt(weights)
+    fit = (C * weights[:, None]).T
+    left = products - C @ (fit @ products)
+    kernel = root[:, None] * (left - (left @ fit.T) @ C.T) * root
+    size = np.sum(np.diag(products) * (weights > 0))
+    if np.trace(kernel) <= (ROUNDING * np.finfo(float).eps) ** 2 * size:
+        return np.zeros(int(used.sum()))
+    z = samples.response[:1] * root
+    dual = solve_regularised(kernel[None], z, penalty, int(used.sum()))
+    weighted = dual * root
+    return engine.weighted_sums(weighted - (weighted @ C) @ fit)[0, used]

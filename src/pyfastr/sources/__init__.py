@@ -1,6 +1,16 @@
 """Where X lives: blocks of samples behind one small protocol."""
 
-from pyfastr.sources.base import Source, as_source, is_stored, largest_entry, size_of
+from pyfastr.sources.base import (
+    Source,
+    as_source,
+    block_where_it_is,
+    is_stored,
+    largest_entry,
+    size_of,
+)
+from pyfastr.sources.cluster import ClusterSource
+from pyfastr.sources.dask_array import WholeSamples, computed, dask_behind
+from pyfastr.sources.device import DeviceSource, is_on_device
 from pyfastr.sources.memory import ArraySource
 from pyfastr.sources.rounded import RoundedSource
 from pyfastr.sources.scaled import ScaledSource
@@ -9,6 +19,8 @@ from pyfastr.sources.thinned import ThinnedSource, some_samples, thin
 
 __all__ = [
     "ArraySource",
+    "ClusterSource",
+    "DeviceSource",
     "KeptSource",
     "Reader",
     "RoundedSource",
@@ -16,8 +28,13 @@ __all__ = [
     "Source",
     "StoredSource",
     "ThinnedSource",
+    "WholeSamples",
     "as_source",
+    "block_where_it_is",
+    "computed",
+    "dask_behind",
     "is_in_memory",
+    "is_on_device",
     "is_stored",
     "largest_entry",
     "size_of",

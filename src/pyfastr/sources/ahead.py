@@ -26,10 +26,20 @@ class ReadAhead:
     slices : sequence of slice
     room : int
         Bytes of blocks to keep for later passes: the first ones that are read.
+    at_hand : callable, optional
+        Makes a block if there is nothing to wait for, and else returns None; any thread calls it.
+        What need not be waited for is best copied where it is worked on, into that core's cache.
     """
 
-    def __init__(self, load: Callable[[slice], Array], slices: Sequence[slice], room: int) -> None:
+    def __init__(
+        self,
+        load: Callable[[slice], Array],
+        slices: Sequence[slice],
+        room: int,
+        at_hand: Callable[[slice], Array | None] | None = None,
+    ) -> None:
         self._load, self._slices, self._room = load, slices, room
+        self._at_hand = at_hand
         self._kept: dict[int, Array] = {}
         self._begin()
 
@@ -41,14 +51,21 @@ class ReadAhead:
         self._pending: dict[int, Future[Array]] = {}
 
     def read(self, number: int) -> Array:
-        """Return one block, and have the next ones read meanwhile."""
+        """Return one block; unless it is at hand, have the next ones read meanwhile."""
         if self._process != os.getpid():
             self._begin()
         with self._lock:
             block = self._kept.get(number)
             future = self._pending.pop(number, None)
+        if self._at_hand is not None and future is None:
+            block = self._at_hand(self._slices[number]) if block is None else block
+            if block is not None:
+                self._keep(number, block)
+                return block
+        with self._lock:
             if block is None and future is None:
-                future = self._submit(number)
+                # Another thread may have asked for it while this one looked.
+                future = self._pending.pop(number, None) or self._submit(number)
             self._read_next(number)
         if block is None:
             assert future is not None

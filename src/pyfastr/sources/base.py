@@ -1,5 +1,6 @@
 """The protocol of a source, and what can be said of X in one pass over it."""
 
+from collections.abc import Iterator
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -7,9 +8,13 @@ from numpy.typing import NDArray
 
 from pyfastr.config import current_budget
 from pyfastr.sources.chunked import ChunkedReader, is_dataset
-from pyfastr.sources.files import FilesReader, is_file_list
+from pyfastr.sources.cluster import ClusterSource
+from pyfastr.sources.dask_array import dask_behind, dask_source
+from pyfastr.sources.device import DeviceSource, is_on_device
+from pyfastr.sources.files import reader_of_files
 from pyfastr.sources.mapped import mapped_reader
 from pyfastr.sources.memory import BLOCK_BYTES, ArraySource
+from pyfastr.sources.namespaces import is_foreign, namespace_of, to_host
 from pyfastr.sources.stored import StoredSource, block_limit
 
 Array = NDArray[Any]
@@ -44,24 +49,34 @@ class Source(Protocol):
 
 
 def is_stored(X: Any) -> bool:
-    """Whether `X` is read from files, or a source, rather than an array or what becomes one."""
-    # A dataset whose file is closed tells no shape, not even to a protocol: it comes first.
-    return is_dataset(X) or isinstance(X, Source) or is_file_list(X)
+    """Whether `X` is in files, lazy or a source, rather than an array or what becomes one."""
+    # The protocol comes late: a dataset whose file is closed tells it no shape, and a delayed value
+    # of Dask has any attribute that it is asked for.
+    if dask_behind(X) is not None or is_dataset(X):
+        return True
+    return isinstance(X, Source) or reader_of_files(X) is not None
 
 
 def as_source(X: Any) -> Source:
     """Wrap `X` without a copy; a source passes through.
 
-    Datasets of h5py and Zarr, lists of .npy files, and memory maps that are large beside the memory
-    budget are read from their files. Small maps and all else are read as arrays.
+    Datasets of h5py and Zarr, lists of .npy or NIfTI files, and memory maps that are large beside
+    the memory budget are read from their files. Dask arrays are computed, once if they fit the
+    budget; those of a cluster stay with its workers. Arrays of torch, CuPy and alike stay on their
+    device. Small maps and all else are read as arrays of NumPy.
     """
     budget = current_budget()
+    lazy = dask_behind(X)
+    if lazy is not None:
+        return dask_source(lazy, budget)
     if is_dataset(X):
         return StoredSource(ChunkedReader(X), budget)
     if isinstance(X, Source):
         return X
-    if is_file_list(X):
-        return StoredSource(FilesReader(X), budget)
+    if (files := reader_of_files(X)) is not None:
+        return StoredSource(files(X), budget)
+    if is_foreign(X):
+        return DeviceSource(X)
     X = np.asarray(X)
     mapped = mapped_reader(X, budget)
     if mapped is not None:
@@ -77,15 +92,34 @@ def place_of(source: Any, sample: int) -> str:
 
 def largest_entry(source: Source) -> float:
     """Return max|X| in one pass; NaN or infinity is an error that says where it stands."""
-    return max((size_of(source, rows, source.read(rows)) for rows in source.slices), default=0.0)
+    if isinstance(source, ClusterSource):
+        sizes = _sizes_there(source)
+    else:
+        blocks = ((rows, block_where_it_is(source, rows)) for rows in source.slices)
+        sizes = (size_of(source, rows, block) for rows, block in blocks)
+    return max(sizes, default=0.0)
+
+
+def _sizes_there(source: ClusterSource) -> Iterator[float]:
+    """Yield max|X| of chunks that stay with their workers."""
+    for rows, (low, high) in zip(source.slices, source.extremes(), strict=True):
+        if not (np.isfinite(low) and np.isfinite(high)):
+            _raise_not_finite(source, rows.start, source.read(rows))
+        yield max(0.0, -low, high)
+
+
+def block_where_it_is(source: Any, rows: slice) -> Any:
+    """Return a block on the device that has it, if that is not the host."""
+    return source.block(rows) if is_on_device(source) else source.read(rows)
 
 
 def size_of(source: Source, rows: slice, block: Array) -> float:
     """Return max|X| of one block that was read; NaN or infinity is an error."""
     # Minimum and maximum let NaN through, so no second scan or mask is needed.
-    low, high = float(block.min()), float(block.max())
+    xp = namespace_of(block)
+    low, high = float(xp.min(block)), float(xp.max(block))
     if not (np.isfinite(low) and np.isfinite(high)):
-        _raise_not_finite(source, rows.start, block)
+        _raise_not_finite(source, rows.start, to_host(block))
     return max(0.0, -low, high)
 
 

@@ -1,7 +1,6 @@
 """Arrays of h5py and Zarr, known by what they offer: neither package need be there."""
 
-from itertools import product
-from math import ceil
+from math import ceil, prod
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ class ChunkedReader:
         self.dtype = np.dtype(dataset.dtype)
         self.chunk = int(dataset.chunks[0]) if dataset.chunks else 1
         self._file, self._file_bytes = _hdf5_file(dataset)
-        _check_chunks(dataset, self.place(0))
+        self.advice = _look_at_chunks(dataset, self.place(0))
 
     def read_into(self, out: Array, rows: slice) -> None:
         """Write these samples into an array."""
@@ -109,29 +108,55 @@ def _check_open(dataset: Any) -> None:
         )
 
 
-def _check_chunks(dataset: Any, place: str) -> None:
-    """Refuse a Zarr array on disk that lacks all chunks of some samples.
+def _look_at_chunks(dataset: Any, place: str) -> str:
+    """Refuse a Zarr array on disk that lacks all chunks of some samples; warn if it lacks a few.
 
-    Zarr reads what is missing as its fill value. It also leaves chunks of nothing else unwritten,
-    so that a part of a sample may well be missing.
+    Zarr reads what is missing as its fill value. It also leaves chunks of nothing else unwritten:
+    a part that no sample has is background, but one that only some samples lack may be lost.
     """
+    written = _written_chunks(dataset)
+    if written is None:
+        return ""
+    parts = written.reshape(len(written), -1)
+    advice = (
+        f"and Zarr takes them to be {dataset.fill_value}. Write them anew; if they are meant to be "
+        "so, with zarr.config.set({'array.write_empty_chunks': True})."
+    )
+    empty = np.flatnonzero(~parts.any(axis=1))
+    if len(empty):
+        first = _describe_chunk(dataset, (empty[0], *[0] * (written.ndim - 1)))
+        raise OSError(f"X lacks samples: {place} has no chunk of {first}, {advice}")
+    lost = np.argwhere(~written & written.any(axis=0))
+    if not len(lost):
+        return ""
+    first = _describe_chunk(dataset, tuple(lost[0]))
+    return (
+        f"X may lack values: {place} has no chunk for a part of {first}, which other samples have; "
+        f"{len(lost)} such chunks are missing, {advice}"
+    )
+
+
+def _written_chunks(dataset: Any) -> NDArray[np.bool_] | None:
+    """Return which chunks of a Zarr array are there, if it is on disk and they are not too many."""
     metadata: Any = getattr(dataset, "metadata", None)
     root = getattr(getattr(dataset, "store", None), "root", None)
     if not isinstance(root, Path) or not hasattr(metadata, "encode_chunk_key"):
-        return
-    stored = getattr(dataset, "shards", None) or dataset.chunks
-    grid = [ceil(n / c) for n, c in zip(dataset.shape, stored, strict=True)]
-    if np.prod(grid, dtype=float) > MOST_CHUNKS:
-        return
+        return None
+    grid = [ceil(n / c) for n, c in zip(dataset.shape, _stored_chunks(dataset), strict=True)]
+    if prod(grid) > MOST_CHUNKS:
+        return None
     folder = root / str(getattr(dataset, "path", ""))
-    others = list(product(*map(range, grid[1:])))
-    for row in range(grid[0]):
-        keys = (metadata.encode_chunk_key((row, *other)) for other in others)
-        if not any((folder / key).exists() for key in keys):
-            first, last = row * stored[0], min((row + 1) * stored[0], dataset.shape[0]) - 1
-            raise OSError(
-                f"X lacks samples {first} to {last}: {place} has no chunk of them (the first would "
-                f"be {metadata.encode_chunk_key((row, *others[0]))}), and Zarr would take them to "
-                f"be {dataset.fill_value}. Write them anew; if they are meant to be so, with "
-                "zarr.config.set({'array.write_empty_chunks': True})."
-            )
+    there = [(folder / metadata.encode_chunk_key(at)).exists() for at in np.ndindex(*grid)]
+    return np.reshape(there, grid)
+
+
+def _stored_chunks(dataset: Any) -> tuple[int, ...]:
+    """Shape of what is one file of a Zarr array."""
+    return getattr(dataset, "shards", None) or dataset.chunks
+
+
+def _describe_chunk(dataset: Any, at: tuple[Any, ...]) -> str:
+    """Name the samples of a chunk, and its file."""
+    size = _stored_chunks(dataset)[0]
+    first, last = at[0] * size, min((at[0] + 1) * size, dataset.shape[0]) - 1
+    return f"samples {first} to {last} ({dataset.metadata.encode_chunk_key(at)})"

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.sources.images import ImagesReader
+
 Array = NDArray[Any]
 
 
@@ -21,7 +23,7 @@ class FilesReader:
     paths : sequence of path
     """
 
-    chunk = 1
+    chunk, advice = 1, ""
 
     def __init__(self, paths: Sequence[Any]) -> None:
         self._paths = [Path(path) for path in paths]
@@ -62,16 +64,37 @@ class FilesReader:
             ) from error
 
 
-def is_file_list(X: Any) -> bool:
-    """Whether X is a list of .npy files; a list in which only some are is refused."""
-    if not isinstance(X, list | tuple) or not X:
-        return False
-    if not all(isinstance(path, str | os.PathLike) for path in X):
-        return False
-    wrong = [path for path in X if Path(path).suffix.lower() != ".npy"]
-    if wrong and len(wrong) < len(X):
+_READERS: dict[str, type[FilesReader] | type[ImagesReader]] = {
+    ".npy": FilesReader,
+    ".nii": ImagesReader,
+    ".nii.gz": ImagesReader,
+}
+
+
+def reader_of_files(X: Any) -> type[FilesReader] | type[ImagesReader] | None:
+    """Return what reads a list of files, or None if X is none; several kinds are refused."""
+    if isinstance(X, str | os.PathLike) and _reader_of(X):
         raise ValueError(
-            f"X is a list of files, and {str(wrong[0])!r} is one of {len(wrong)} that are no .npy "
-            "file; expected one .npy file for each sample."
+            f"X is the file {str(X)!r}; expected a list of files, one for each sample. Open an "
+            ".npy file of all samples with np.load(path, mmap_mode='r'); for a 4-D image of all "
+            "samples, use NiftiRegressor or NiftiClassifier."
         )
-    return not wrong
+    if not isinstance(X, list | tuple) or not X:
+        return None
+    if not all(isinstance(path, str | os.PathLike) for path in X):
+        return None
+    found = [_reader_of(path) for path in X]
+    other = next((path for path, kind in zip(X, found, strict=True) if kind != found[0]), None)
+    if other is not None:
+        raise ValueError(
+            f"X is a list of files of several kinds, {str(X[0])!r} and {str(other)!r} among them; "
+            "expected one file for each sample, all of them .npy, or all of them NIfTI (.nii, "
+            ".nii.gz)."
+        )
+    return found[0]
+
+
+def _reader_of(path: Any) -> type[FilesReader] | type[ImagesReader] | None:
+    """Return what reads a file, by the ending of its name."""
+    name = str(path).lower()
+    return next((kind for ending, kind in _READERS.items() if name.endswith(ending)), None)

@@ -1,6 +1,7 @@
 """Memory maps of files that are larger than what should be in memory."""
 
 import mmap
+import os
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ class MappedReader:
         Where the first sample is in the file.
     """
 
-    chunk = 1
+    chunk, advice = 1, ""
 
     def __init__(self, X: Array, path: Path, offset: int) -> None:
         self.shape, self.dtype = X.shape, X.dtype
@@ -46,6 +47,19 @@ class MappedReader:
                 if not count:
                     self._raise_truncated()
                 done += count
+
+    def read_cached(self, out: Array, rows: slice) -> bool:
+        """Write these samples if the system has them in its cache, and return whether it had."""
+        if not hasattr(os, "RWF_NOWAIT"):
+            return False
+        begin = self._offset + rows.start * self._sample_bytes
+        try:
+            with self._path.open("rb", buffering=0) as file:
+                count = os.preadv(file.fileno(), [out.data.cast("B")], begin, os.RWF_NOWAIT)
+        except OSError:
+            # They are not in the cache, or the file system cannot tell.
+            return False
+        return count == out.nbytes
 
     def place(self, sample: int) -> str:
         """Name the file."""

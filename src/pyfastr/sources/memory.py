@@ -26,12 +26,18 @@ class ArraySource(ArrayManners):
     X : ndarray of shape (n_samples, p1, ..., pM)
     block_bytes : int
         About how many bytes one block holds; at least one sample.
+
+    Attributes
+    ----------
+    is_viewed : bool
+        Whether blocks are views.
     """
 
     def __init__(self, X: NDArray[Any], *, block_bytes: int = BLOCK_BYTES) -> None:
         self._X = X
         self.shape: tuple[int, ...] = X.shape
         self.dtype = working_dtype(X.dtype)
+        self.is_viewed = X.flags.c_contiguous and X.dtype == self.dtype
         self.slices = even_slices(len(X), self.dtype.itemsize * X.size / block_bytes)
 
     def read(self, rows: slice) -> NDArray[Any]:

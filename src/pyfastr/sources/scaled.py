@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.sources.base import Source, place_of
+from pyfastr.sources.base import Source, block_where_it_is, place_of
+from pyfastr.sources.device import is_on_device
 from pyfastr.sources.manners import ArrayManners
+from pyfastr.sources.namespaces import cast, to_device, to_host
 from pyfastr.sources.stored import is_in_memory
 
 
@@ -29,10 +31,25 @@ class ScaledSource(ArrayManners):
         self.shape = source.shape
         self.dtype = source.dtype
         self.slices = source.slices
-        self.in_memory = is_in_memory(source)
+        self.in_memory, self.on_device = is_in_memory(source), is_on_device(source)
+
+    def block(self, rows: slice) -> Any:
+        """Return the block of these samples, where they are."""
+        if not self.on_device:
+            return self.read(rows)
+        # As NumPy does, in the type of mean and scale, and rounded at the end.
+        block = block_where_it_is(self._source, rows)
+        if self._mean is not None:
+            block = block - to_device(self._mean, like=block)
+        if self._scale is not None:
+            block = block / to_device(self._scale, like=block)
+        return cast(block, self.dtype)
 
     def read(self, rows: slice) -> NDArray[Any]:
-        """Return the block of these samples, in the type of the source: 2 flops an entry."""
+        """Return the block on the host, in the type of the source: 2 flops an entry."""
+        if self.on_device:
+            there: NDArray[Any] = to_host(self.block(rows))
+            return there
         block = self._source.read(rows)
         out = np.empty(block.shape, self.dtype)
         np.subtract(block, 0.0 if self._mean is None else self._mean, out=out)

@@ -1,8 +1,9 @@
 """X in files: blocks of whole chunks, read ahead in a thread, within the memory budget."""
 
 import os
+from collections.abc import Callable
 from math import ceil, prod
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,8 @@ class Reader(Protocol):
         As stored.
     chunk : int
         Samples that are stored together, and so best read together.
+    advice : str
+        What a person should know of the files; mostly nothing.
     """
 
     @property
@@ -41,6 +44,9 @@ class Reader(Protocol):
     @property
     def chunk(self) -> int: ...
 
+    @property
+    def advice(self) -> str: ...
+
     def read_into(self, out: Array, rows: slice) -> None:
         """Write these samples, of the type in which they are stored, into a contiguous array."""
         ...
@@ -50,7 +56,75 @@ class Reader(Protocol):
         ...
 
 
-class StoredSource(ArrayManners):
+class AheadSource(ArrayManners):
+    """Blocks that are made when they are wanted, the next ones in a thread meanwhile.
+
+    Parameters
+    ----------
+    load : callable
+        Makes the array of any slice of samples, which nobody writes to.
+    shape : tuple of int
+    dtype : numpy.dtype
+        Of the blocks.
+    slices : tuple of slice
+        The blocks.
+    room : int
+        Bytes of blocks that stay in memory.
+    at_hand : callable, optional
+        As `ReadAhead` has it.
+    """
+
+    in_memory = False
+
+    def __init__(
+        self,
+        load: Callable[[slice], Array],
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        slices: tuple[slice, ...],
+        room: int,
+        at_hand: Callable[[slice], Array | None] | None = None,
+    ) -> None:
+        self.shape, self.dtype, self.slices = shape, dtype, slices
+        self._numbers = {rows.start: number for number, rows in enumerate(slices)}
+        self._load = load
+        self._blocks = ReadAhead(load, slices, room, at_hand)
+
+    def read(self, rows: slice) -> Array:
+        """Return the C-contiguous block of these samples, which need not be one of `slices`."""
+        number = self._numbers.get(rows.start)
+        if number is not None and self.slices[number].stop == rows.stop:
+            return self._blocks.read(number)
+        parts = [self._part(number, rows) for number in self._touched(rows)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _touched(self, rows: slice) -> list[int]:
+        """Numbers of the blocks that have some of these samples."""
+        blocks = enumerate(self.slices)
+        return [i for i, own in blocks if own.start < rows.stop and own.stop > rows.start]
+
+    def _part(self, number: int, rows: slice) -> Array:
+        """Return what one block has of some samples, without reading the others."""
+        own = self.slices[number]
+        first, last = max(own.start, rows.start), min(own.stop, rows.stop)
+        if (first, last) == (own.start, own.stop):
+            return self._blocks.read(number)
+        block = self._blocks.peek(number)
+        if block is None:
+            return self._load(slice(first, last))
+        return block[first - own.start : last - own.start]
+
+
+@runtime_checkable
+class CachedReader(Reader, Protocol):
+    """One that can tell whether samples have to be waited for."""
+
+    def read_cached(self, out: Array, rows: slice) -> bool:
+        """Write these samples if the system has them in its cache, and return whether it had."""
+        ...
+
+
+class StoredSource(AheadSource):
     """Blocks of stored samples; of X only a part of the memory budget is in memory at any time.
 
     Blocks are of whole chunks and read in order, the next ones in a thread while one is worked on.
@@ -70,48 +144,20 @@ class StoredSource(ArrayManners):
         What a person should know of the way X is stored; mostly nothing.
     """
 
-    in_memory = False
-
     def __init__(self, reader: Reader, budget: MemoryBudget | None = None) -> None:
         budget = current_budget() if budget is None else budget
         self._reader = reader
-        self.shape: tuple[int, ...] = tuple(map(int, reader.shape))
         self.stored_dtype = reader.dtype
-        self.dtype = working_dtype(reader.dtype)
-        limit = block_limit(budget)
-        self.advice = _advice(reader, self.dtype, limit)
-        self.slices = _chunk_slices(reader, self.dtype, limit)
-        self._numbers = {rows.start: number for number, rows in enumerate(self.slices)}
-        self._load = _Loader(reader, self.dtype)
-        self._blocks = ReadAhead(self._load, self.slices, budget.stored)
-
-    def read(self, rows: slice) -> Array:
-        """Return the C-contiguous block of these samples, which need not be one of `slices`."""
-        number = self._numbers.get(rows.start)
-        if number is not None and self.slices[number].stop == rows.stop:
-            return self._blocks.read(number)
-        parts = [self._part(number, rows) for number in self._touched(rows)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        dtype, limit = working_dtype(reader.dtype), block_limit(budget)
+        self.advice = f"{reader.advice} {_advice(reader, dtype, limit)}".strip()
+        shape, load = tuple(map(int, reader.shape)), _Loader(reader, dtype)
+        slices = _chunk_slices(reader, dtype, limit)
+        at_hand = load.at_hand if isinstance(reader, CachedReader) else None
+        super().__init__(load, shape, dtype, slices, budget.stored, at_hand)
 
     def place(self, sample: int) -> str:
         """Name the file of a sample."""
         return self._reader.place(sample)
-
-    def _touched(self, rows: slice) -> list[int]:
-        """Numbers of the blocks that have some of these samples."""
-        blocks = enumerate(self.slices)
-        return [i for i, own in blocks if own.start < rows.stop and own.stop > rows.start]
-
-    def _part(self, number: int, rows: slice) -> Array:
-        """Return what one block has of some samples, without reading the others."""
-        own = self.slices[number]
-        first, last = max(own.start, rows.start), min(own.stop, rows.stop)
-        if (first, last) == (own.start, own.stop):
-            return self._blocks.read(number)
-        block = self._blocks.peek(number)
-        if block is None:
-            return self._load(slice(first, last))
-        return block[first - own.start : last - own.start]
 
 
 class _Loader:
@@ -122,11 +168,23 @@ class _Loader:
         self._buffers = Buffers(_n_blocks())
 
     def __call__(self, rows: slice) -> Array:
-        shape, stored = (rows.stop - rows.start, *self._reader.shape[1:]), self._reader.dtype
-        block = self._buffers.empty(shape, stored)
+        block = self._empty(rows)
         self._reader.read_into(block, rows)
-        if stored != self.dtype:
-            raw, block = block, self._buffers.empty(shape, self.dtype)
+        return self._converted(block)
+
+    def at_hand(self, rows: slice) -> Array | None:
+        """Return a block that the system has in its cache."""
+        assert isinstance(self._reader, CachedReader)
+        block = self._empty(rows)
+        return self._converted(block) if self._reader.read_cached(block, rows) else None
+
+    def _empty(self, rows: slice) -> Array:
+        shape = (rows.stop - rows.start, *self._reader.shape[1:])
+        return self._buffers.empty(shape, self._reader.dtype)
+
+    def _converted(self, block: Array) -> Array:
+        if block.dtype != self.dtype:
+            raw, block = block, self._buffers.empty(block.shape, self.dtype)
             np.copyto(block, raw)
         block.flags.writeable = False
         return block

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.sources.base import Source, place_of
+from pyfastr.sources.base import Source, block_where_it_is, place_of
+from pyfastr.sources.device import is_on_device
 from pyfastr.sources.manners import ArrayManners
+from pyfastr.sources.namespaces import take, to_host
 from pyfastr.sources.stored import KeptSource, is_in_memory
 
 # Neighbours among samples of so many bytes make blocks of their own, which are views; smaller ones
@@ -30,7 +32,7 @@ class ThinnedSource(ArrayManners):
         self._source, self._which = source, which
         self.shape = (len(which), *source.shape[1:])
         self.dtype = source.dtype
-        self.in_memory = is_in_memory(source)
+        self.in_memory, self.on_device = is_in_memory(source), is_on_device(source)
         edges = np.searchsorted(which, [s.start for s in source.slices])
         if prod(self.shape[1:]) * self.dtype.itemsize >= LARGE_SAMPLE:
             edges = np.append(edges, np.flatnonzero(np.diff(which) > 1) + 1)
@@ -42,13 +44,18 @@ class ThinnedSource(ArrayManners):
         """Numbers that the samples have in the other source."""
         return self._which
 
-    def read(self, rows: slice) -> NDArray[Any]:
-        """Return the block of these samples."""
+    def block(self, rows: slice) -> Any:
+        """Return the block of these samples, where they are."""
         wanted = self._which[rows]
         first, last = int(wanted[0]), int(wanted[-1])
-        block = self._source.read(slice(first, last + 1))
+        block = block_where_it_is(self._source, slice(first, last + 1))
         # Neighbours need no copy.
-        return block if len(block) == len(wanted) else block[wanted - first]
+        return block if block.shape[0] == len(wanted) else take(block, wanted - first, axis=0)
+
+    def read(self, rows: slice) -> NDArray[Any]:
+        """Return the block of these samples on the host."""
+        block: NDArray[Any] = to_host(self.block(rows))
+        return block
 
     def place(self, sample: int) -> str:
         """Name the file of a sample."""

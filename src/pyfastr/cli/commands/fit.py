@@ -120,6 +120,15 @@ Seed = Annotated[
     int,
     typer.Option(min=0, metavar="N", help="Seed of folds and starts.", rich_help_panel=_MODEL),
 ]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Where to write how far the fit is, every two minutes: after an interruption the same "
+        "command goes on from there. Removed at the end.",
+        rich_help_panel=OUTPUT_PANEL,
+    ),
+]
 Output = Annotated[
     Path,
     typer.Option(
@@ -160,6 +169,7 @@ def fit(
     output: Output,
     report: Report = None,
     coef_img: CoefImg = None,
+    checkpoint: Checkpoint = None,
     force: Force = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -187,6 +197,7 @@ def fit(
         seed=seed,
         scale=scale,
         verbose=voice.verbose,
+        checkpoint=checkpoint,
     )
     run_fit(
         data,

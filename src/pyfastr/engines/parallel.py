@@ -19,8 +19,8 @@ Array = NDArray[Any]
 
 # Of a result, up to which numpy lets no other thread work.
 LOCKED_ENTRIES = 500
-# Bytes of memory that a thread keeps.
-MOST_SCRATCH = 16 << 20
+# Bytes of memory that a thread keeps for each use.
+MOST_SCRATCH = 32 << 20
 
 
 @cache
@@ -40,6 +40,11 @@ class _SingleThreadedBlas:
         self._lock = threading.Lock()
         self._threads = 1
 
+    @property
+    def is_set(self) -> bool:
+        """Whether BLAS is limited now."""
+        return self._lock.locked()
+
     @contextmanager
     def __call__(self) -> Iterator[int]:
         """Limit BLAS to one thread; yield how many threads it had."""
@@ -47,27 +52,61 @@ class _SingleThreadedBlas:
             yield self._threads
             return
         try:
-            blas = _blas()
-            self._threads = max((lib["num_threads"] for lib in blas.info()), default=1)
-            with blas.limit(limits=1):
+            libraries = _blas().lib_controllers
+            before = [library.num_threads for library in libraries]
+            self._threads = max(before, default=1)
+            # By the libraries themselves: a limit of threadpoolctl's own takes ten times as long.
+            for library in libraries:
+                library.set_num_threads(1)
+            try:
                 yield self._threads
+            finally:
+                for library, n_threads in zip(libraries, before, strict=True):
+                    library.set_num_threads(n_threads)
+                    # Newer ones let one thread limit OpenBLAS until it says that it is done.
+                    getattr(library, "clear_controlling_thread", int)()
         finally:
             self._lock.release()
 
 
 _single_threaded_blas = _SingleThreadedBlas()
-_WORKER = "pyfastr-worker"
 
 
 @cache
 def _pool(n_threads: int) -> ThreadPoolExecutor:
     """Keep the threads: a sweep asks for them many times."""
-    return ThreadPoolExecutor(n_threads, thread_name_prefix=_WORKER)
+    return ThreadPoolExecutor(n_threads, "pyfastr-worker", initializer=_be_alone)
 
 
-def _in_worker() -> bool:
-    """Whether this is a thread of the pool: waiting there for another could be for ever."""
-    return threading.current_thread().name.startswith(_WORKER)
+class _Alone(threading.local):
+    """Whether a thread starts no others: waiting for these could be for ever."""
+
+    is_so = False
+
+
+_alone = _Alone()
+
+
+def _be_alone() -> None:
+    _alone.is_so = True
+
+
+@contextmanager
+def limited_blas() -> Iterator[None]:
+    """Limit BLAS to one thread for many calls of `map_threads`, each of which would do so."""
+    with _single_threaded_blas():
+        yield
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep to this thread and to a single-threaded BLAS: others have work for the other cores."""
+    before, _alone.is_so = _alone.is_so, True
+    try:
+        with _single_threaded_blas():
+            yield
+    finally:
+        _alone.is_so = before
 
 
 # A forked process has none of its parent's threads and must start its own.
@@ -79,14 +118,14 @@ class _Rooms(threading.local):
     """Memory that a thread uses again and again."""
 
     def __init__(self) -> None:
-        self.room = np.empty(0, np.uint8)
+        self.of: dict[str, Array] = {}
 
 
 _rooms = _Rooms()
 
 
-def scratch(shape: tuple[int, ...], dtype: Any) -> Array:
-    """Return an array to fill, which the thread's next call overwrites.
+def scratch(shape: tuple[int, ...], dtype: Any, use: str) -> Array:
+    """Return an array to fill, which the thread's next call for the same use overwrites.
 
     The system hands out new memory no faster than a matrix product takes to use it. Only little is
     kept for that.
@@ -94,9 +133,10 @@ def scratch(shape: tuple[int, ...], dtype: Any) -> Array:
     n_bytes = prod(shape) * np.dtype(dtype).itemsize
     if n_bytes > MOST_SCRATCH:
         return np.empty(shape, dtype)
-    if len(_rooms.room) < n_bytes:
-        _rooms.room = np.empty(n_bytes, np.uint8)
-    return _rooms.room[:n_bytes].view(dtype).reshape(shape)
+    room = _rooms.of.get(use)
+    if room is None or len(room) < n_bytes:
+        room = _rooms.of[use] = np.empty(n_bytes, np.uint8)
+    return room[:n_bytes].view(dtype).reshape(shape)
 
 
 def solve_vectors(matrices: Array, vectors: Array) -> Array:
@@ -116,7 +156,15 @@ def unlocking_columns(n_rows: int) -> int:
 
 
 def map_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """Apply `work` to every item, with as many threads as BLAS would use.
+    """Apply `work` to every item, with as many threads as BLAS would use."""
+    if _alone.is_so or (len(items) == 1 and _single_threaded_blas.is_set):
+        # Whoever called has seen to BLAS already.
+        return [work(item) for item in items]
+    return list(in_order(work, items))
+
+
+def in_order(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    """Apply `work` to every item in a few threads; yield the results in the order of the items.
 
     Contractions of a block are many small BLAS calls that gain nothing from a threaded BLAS;
     whole blocks side by side do (about 2 x on two cores). A limit set by the user or by joblib
@@ -130,6 +178,7 @@ def map_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[R
             return work(item)
 
     with _single_threaded_blas() as n_threads:
-        if n_threads < 2 or len(items) < 2 or _in_worker():
-            return [quietly(item) for item in items]
-        return list(_pool(n_threads).map(quietly, items))
+        if n_threads < 2 or len(items) < 2 or _alone.is_so:
+            yield from map(quietly, items)
+        else:
+            yield from _pool(n_threads).map(quietly, items)

@@ -1,0 +1,143 @@
+"""Sums over all blocks, and what they tell of models: normal equations and residuals."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyfastr.engines.kernels import Stated, work_parts
+from pyfastr.engines.parallel import map_threads
+from pyfastr.engines.samples import Samples, rows_of
+
+Array = NDArray[Any]
+
+# Taking the nuisance out leaves errors of about this many units in the last place.
+ROUNDING = 32
+# If the nuisance leaves less of a feature than this power of the precision, a difference of
+# products is mostly rounding.
+CANCELLATION = 0.25
+
+
+@dataclass(frozen=True)
+class Fits:
+    """How well K models fit the response.
+
+    Attributes
+    ----------
+    rss : ndarray of shape (K,)
+        Sums of squared weighted residuals beside intercept and covariates.
+    misfit : ndarray of shape (K,)
+        Share of the response that is left unexplained at the scale that fits best.
+    """
+
+    rss: Array
+    misfit: Array
+
+    @classmethod
+    def of(cls, left: Array, samples: Samples, task: Array) -> "Fits":
+        """Read them off the sums of residuals; there are none of models that are not judged."""
+        if not left.shape[1]:
+            return cls(np.empty(0), np.empty(0))
+        rss = np.maximum(left[:, 0] - np.sum(left[:, 2:] ** 2, axis=1), 0)
+        z, g = samples.response, samples.weights
+        total = rows_of(np.sum(z * z if g is None else z * z * g, axis=1), task)
+        aligned = (total - left[:, 1]) ** 2
+        explained = total - 2 * left[:, 1] + rss
+        size = total * explained
+        return cls(rss, 1 - aligned / np.where(size > 0, size, 1))
+
+    @staticmethod
+    def are_doubtful(left: Array) -> Array:
+        """Tell where intercept and covariates explain nearly all of the sums of residuals."""
+        explained = np.sum(left[:, 2:] ** 2, axis=1)
+        return left[:, 0] - explained < np.finfo(float).eps ** CANCELLATION * left[:, 0]
+
+    def take(self, which: Array | slice) -> "Fits":
+        """Return those of some models."""
+        return Fits(self.rss[which], self.misfit[which])
+
+
+@dataclass(frozen=True)
+class Equations:
+    """Normal equations of K models, intercept and covariates taken out, and their fits.
+
+    Attributes
+    ----------
+    gram : ndarray of shape (K, q, q)
+    moment : ndarray of shape (K, q)
+    fits : Fits
+        Of the models that the equations were made at, if these were judged.
+    """
+
+    gram: Array
+    moment: Array
+    fits: Fits
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """Products of features, nuisance and response, and the fit of features by the nuisance.
+
+    Attributes
+    ----------
+    gram, cross, own, left : ndarray
+        As `kernels.products` returns them.
+    fit : ndarray of shape (K, c, q)
+    is_doubtful : ndarray of shape (K,)
+        Where little is left of a feature beside the nuisance.
+    """
+
+    gram: Array
+    cross: Array
+    own: Array
+    left: Array
+    fit: Array
+    is_doubtful: Array
+
+    @classmethod
+    def of(cls, gram: Array, cross: Array, own: Array, left: Array) -> "Unfinished":
+        """Fit features by the nuisance."""
+        columns = cross[:, :, :-1]
+        fit = solve_nuisance(own[:, :-1, :-1], columns.transpose(0, 2, 1)).astype(gram.dtype)
+        size = np.einsum("kii->ki", gram)
+        rest = size - np.einsum("kqc,kcq->kq", columns, fit)
+        doubtful = np.any(rest < np.finfo(gram.dtype).eps ** CANCELLATION * size, axis=1)
+        return cls(gram, cross, own, left, fit, doubtful)
+
+    def without_nuisance(self) -> tuple[Array, Array]:
+        """Return Gram matrices, overwritten, and moments of what the nuisance leaves."""
+        gram, moment = self.gram, self.cross[:, :, -1]
+        if not self.fit.shape[1]:
+            return gram, moment
+
+        def subtract(part: slice) -> None:
+            gram[part] -= self.cross[part, :, :-1] @ self.fit[part]
+
+        map_threads(subtract, work_parts(gram))
+        beside = self.own[:, None, :-1, -1].astype(gram.dtype) @ self.fit
+        return gram, moment - beside[:, 0]
+
+    def finish(self, samples: Samples, stated: Stated, shift: Array | None) -> Equations:
+        """Return the equations; where X does not vary beside the nuisance, of no feature."""
+        gram, moment = self.without_nuisance()
+        size = np.zeros(len(gram))
+        if shift is not None:
+            size += len(samples) * np.einsum("kq,kq->k", shift, shift)
+        if stated.explained is not None:
+            size += np.einsum("kcq,kcq->k", stated.explained, stated.explained)
+        rounding = (ROUNDING * np.finfo(gram.dtype).eps) ** 2 * size
+        nothing = (np.einsum("kii->k", gram) <= rounding) & (size > 0)
+        gram[nothing], moment[nothing] = 0, 0
+        return Equations(gram, moment, Fits.of(self.left, samples, stated.task))
+
+
+def solve_nuisance(gram: Array, rhs: Array) -> Array:
+    """Solve for coefficients of the nuisance; those of zero columns are zero."""
+    if gram.shape[1] == 1:
+        # An intercept alone, mostly: one division.
+        return np.asarray(rhs / np.where(gram == 0, 1, gram))
+    diagonal = np.arange(gram.shape[1])
+    gram = gram.copy()
+    gram[:, diagonal, diagonal] += gram[:, diagonal, diagonal] == 0
+    return np.linalg.solve(gram, rhs)

@@ -1,0 +1,180 @@
+"""X that is read in this process: from memory, or from files."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from itertools import pairwise
+from math import ceil, prod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyfastr.engines.arrays import beside
+from pyfastr.engines.base import Engine, Kernel
+from pyfastr.engines.centre import Centre
+from pyfastr.engines.kernels import Block
+from pyfastr.engines.parallel import in_order
+from pyfastr.engines.samples import Samples
+from pyfastr.sources import RoundedSource, Source, is_in_memory, thin
+from pyfastr.sources.namespaces import cast, take, to_host
+
+Array = NDArray[Any]
+
+# Blocks are joined until they have so many samples for each entry of all modes, or so many bytes as
+# views or as copies: adding Gram matrices then costs little beside making them.
+SAMPLES_PER_ENTRY, MOST_VIEWED, MOST_COPIED = 4, 256 << 20, 24 << 20
+# For threads to share the work there are two blocks of so many bytes, and four of more.
+TWO_BLOCKS, FOUR_BLOCKS = 4 << 20, 32 << 20
+# Sums of samples take blocks of so many samples for each sum, and of so many bytes at most.
+SAMPLES_PER_SUM, WIDE_BYTES = 4, 128 << 20
+
+
+class LocalEngine(Engine):
+    """Blocks of a source, each worked on by one of a few threads.
+
+    Parameters
+    ----------
+    source : Source
+    samples : Samples, optional
+    scale : float
+    centre : Centre, optional
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        samples: Samples | None = None,
+        scale: float = 1.0,
+        centre: Centre | None = None,
+    ) -> None:
+        super().__init__(source.shape, source.dtype, samples, scale, centre)
+        self.source = source
+        self._slices = self._joined()
+        self._own = {rows.start: self.samples.rows(rows) for rows in self._slices}
+
+    def bind(self, samples: Samples, scale: float) -> Self:
+        """Return an engine of the same X with other responses, weights and nuisance."""
+        return type(self)(self.source, samples, scale)
+
+    def subset(self, which: Array, samples: Samples) -> "LocalEngine":
+        """Return an engine of some samples, by ascending number, and what belongs to them."""
+        return type(self)(thin(self.source, which, self.budget.subset), samples, self.scale)
+
+    def rounded(self) -> "LocalEngine":
+        """Return the same with X in float32."""
+        return type(self)(RoundedSource(self.source), self.samples, self.scale, self._centre)
+
+    def _total(
+        self, kernel: Kernel, *, kept: Any = None, along: Sequence[Array] = (), wide: int = 0
+    ) -> tuple[Array, ...]:
+        self.passes += kept is None
+        work = self._work(kernel, kept, along)
+        if wide:
+            # One after another: these results are larger than the blocks.
+            return reduce(add, map(work, self._wide_slices(wide)))
+        return reduce(add, self._each(work))
+
+    def _keep(self, kernel: Kernel, *, kept: Any = None) -> dict[int, Array]:
+        self.passes += kept is None
+        blocks = self._each(self._work(kernel, kept, ()))
+        starts = [rows.start for rows in self._slices]
+        return dict(zip(starts, blocks, strict=True))
+
+    def _collect(self, kernel: Kernel, *, kept: Any = None) -> Array:
+        return np.concatenate(list(self._keep(kernel, kept=kept).values()), axis=1)
+
+    def _each(self, work: Callable[[slice], Any]) -> Iterable[Any]:
+        """Apply work to every block, and return the results in order."""
+        return in_order(work, self._slices)
+
+    def _values(self, rows: slice) -> Any:
+        """Return the block of these samples."""
+        return self.source.read(rows)
+
+    def _work(
+        self, kernel: Kernel, kept: dict[int, Array] | None, along: Sequence[Array]
+    ) -> Callable[[slice], Any]:
+        """Return what is done with one block."""
+
+        def work(rows: slice) -> Any:
+            values = self._values(rows) if kept is None else kept[rows.start]
+            own = self._own.get(rows.start)
+            if own is None or len(own) != rows.stop - rows.start:
+                own = self.samples.rows(rows)
+            return kernel(Block(values, rows.start, own), *(a[:, rows] for a in along))
+
+        return work
+
+    def _joined(self) -> list[slice]:
+        """Join neighbouring blocks of X in memory until they have samples enough."""
+        slices = list(self.source.slices)
+        if not is_in_memory(self.source):
+            return slices
+        most = MOST_VIEWED if getattr(self.source, "is_viewed", False) else MOST_COPIED
+        wanted = max(
+            1 + (self.n_bytes > TWO_BLOCKS) + 2 * (self.n_bytes > FOUR_BLOCKS),
+            ceil(self.n_samples / (SAMPLES_PER_ENTRY * sum(self.shape))),
+            ceil(self.n_bytes / min(most, self.budget.blocks)),
+        )
+        # As many for each thread.
+        wanted = 4 * ceil(wanted / 4) if wanted > 2 else wanted
+        edges = np.linspace(0, len(slices), min(len(slices), wanted) + 1).astype(int)
+        return [slice(slices[i].start, slices[j - 1].stop) for i, j in pairwise(edges)]
+
+    def _wide_slices(self, n_rows: int) -> list[slice]:
+        """Join blocks until adding to so many sums costs little beside reading samples."""
+        sample_bytes = prod(self.shape) * self.dtype.itemsize
+        most = min(WIDE_BYTES, self.budget.blocks)
+        wanted = min(most // sample_bytes, SAMPLES_PER_SUM * n_rows)
+        joined: list[slice] = []
+        for some in self.source.slices:
+            if joined and some.stop - joined[-1].start <= wanted:
+                joined[-1] = slice(joined[-1].start, some.stop)
+            else:
+                joined.append(some)
+        return joined
+
+    def sample_products(self, used: Array, shift: Array) -> Array:
+        """Return inner products of all pairs of samples: for each group of blocks, a pass to it."""
+        numbers, slices = np.flatnonzero(used), self._pair_slices()
+
+        def read(rows: slice) -> Any:
+            block = self._values(rows)
+            block = block if used.all() else take(block, numbers, axis=1)
+            block = cast(block / self.scale, float)
+            return block - beside(shift[used], block)
+
+        kernel = np.empty((self.n_samples,) * 2)
+        for group in self._groups():
+            held = {rows.start: (rows, read(rows)) for rows in group}
+            for others in slices:
+                if others.start > group[-1].start:
+                    break
+                other = held[others.start][1] if others.start in held else read(others)
+                for rows, block in held.values():
+                    if rows.start >= others.start:
+                        kernel[rows, others] = to_host(block @ other.T)
+                        kernel[others, rows] = kernel[rows, others].T
+        return kernel
+
+    def _pair_slices(self) -> Sequence[slice]:
+        """Return the blocks whose samples are multiplied with each other, converted to float64."""
+        return self.source.slices
+
+    def _groups(self) -> list[list[slice]]:
+        """Blocks that are held at one time: single ones, or of files what the budget allows."""
+        room = 1 if is_in_memory(self.source) else self.budget.batch // (8 * self.shape[0])
+        groups: list[list[slice]] = []
+        for rows in self._pair_slices():
+            if groups and rows.stop - groups[-1][0].start <= room:
+                groups[-1].append(rows)
+            else:
+                groups.append([rows])
+        return groups
+
+
+def add(total: tuple[Array, ...], part: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Add the results of a block to those of the blocks before it."""
+    for into, own in zip(total, part, strict=True):
+        np.add(into, own, out=into)
+    return total
