@@ -232,22 +232,40 @@ def simultaneous_sweep(
     problem: Problem, models: Models, penalty: Penalty
 ) -> tuple[Models, Updated]:
     """Update all modes from the same old components: other iterates, one pass over X."""
-    widest = max(c[0].size for c in models.components)
-    if not problem.loss.is_quadratic or widest > problem.n_samples:
+    if not problem.loss.is_quadratic:
         modes = range(len(models.components))
         found = [judged_update(problem, models, mode, penalty) for mode in modes]
         return _replace_all(models, [f.solution for f in found]), found[0]
-    K, q = len(models), sum(c[0].size for c in models.components)
+    q, widest = sum(c[0].size for c in models.components), max(c[0].size for c in models.components)
+    in_samples = widest > problem.n_samples
+    update = _simultaneous_by_samples if in_samples else _simultaneous_by_products
     parts, before = [], []
-    for part in problem.engine.batches(K, 4.0 * q * q * 8):
+    for part in problem.engine.batches(len(models), 32.0 * q * min(q, 2 * problem.n_samples)):
         some = models.take(part)
-        solutions, first = _simultaneous_updates(problem, some, penalty.take(part))
+        solutions, first = update(problem, some, penalty.take(part))
         parts.append(_replace_all(some, solutions))
         before.append(first)
     return Models.concatenate(parts), Updated.concatenate(before)
 
 
-def _simultaneous_updates(
+def _simultaneous_by_samples(
+    problem: Problem, models: Models, penalty: Penalty
+) -> tuple[list[Array], Updated]:
+    """Solve for every mode in the space of samples, from all features at once."""
+    J = problem.engine.project_all(models.components)
+    own = (models.components[0] * models.scales[..., None]).reshape(len(models), -1, 1)
+    blocks = models.blocks()
+    fitted = (J[:, :, blocks[0]] @ own)[..., 0]
+    solutions = []
+    for mode, block in enumerate(blocks):
+        mask = penalty.mask(mode)
+        found = _dual_solution(problem, J[:, :, block], models.task, penalty, mask, None)
+        solutions.append(penalty.shrink(found).reshape(models.components[mode].shape))
+    loss, misfit = (f(fitted, models.task) for f in (problem.losses_of, problem.misfits_of))
+    return solutions, Updated(solutions[0], loss, misfit)
+
+
+def _simultaneous_by_products(
     problem: Problem, models: Models, penalty: Penalty
 ) -> tuple[list[Array], Updated]:
     """Solve for every mode, from one set of joint equations whose moments are of residuals."""
