@@ -367,7 +367,8 @@ class Projected:
             explained = found.explained()
             found = self._products(weights, response, explained)
         samples = self._engine.samples
-        weight = np.mean(samples.weights_of(self._task, weights), axis=1)
+        own = samples.weights_of(self._task)
+        weight = np.mean(weights if own is None else weights * own, axis=1)
         return found.settled(len(samples), self._shift, explained, weight)
 
     def _products(self, weights: Array, response: Array, explained: Array | None) -> Unfinished:

@@ -91,11 +91,13 @@ class ClusterSource(ArrayManners):
 
     def extremes(self) -> list[tuple[float, float]]:
         """Return the smallest and the largest entry of every chunk, found where it is."""
-        held = self.is_persisted
-        chunks = self.chunks if held else self.client.compute(list(self.chunks))
-        found: list[tuple[float, float]] = self.client.gather(
-            [self.client.submit(_extremes, chunk, pure=False) for chunk in chunks]
-        )
+        if self.is_persisted:
+            tasks = [self.client.submit(_extremes, chunk, pure=False) for chunk in self.chunks]
+        else:
+            # Each in one task with its chunk: the workers have no memory for all chunks.
+            extremes = import_module("dask").delayed(_extremes, pure=False)
+            tasks = self.client.compute([extremes(chunk) for chunk in self.chunks])
+        found: list[tuple[float, float]] = self.client.gather(tasks)
         return found
 
     def place(self, sample: int) -> str:
