@@ -1,5 +1,6 @@
 """Normal equations, losses and sums of samples against dense definitions on copies of X."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -378,6 +379,19 @@ def test_projected_features_have_products_in_any_weights(naive, weights, nuisanc
             assert_close(fitted[k], whole[k] @ vectors[k], tol)
             assert_allclose(apart, apart[:1] * np.ones((N_SAMPLES, 1)), atol=10 * tol)
             assert case.fit_intercept or np.abs(apart).max() < 10 * tol
+
+
+def test_sums_of_few_tasks_take_no_memory_for_the_others():
+    rng, n_tasks, shape = np.random.default_rng(0), 100, (40, 50)
+    X, y = rng.normal(size=(20, *shape)), rng.normal(size=(n_tasks, 20))
+    weights = rng.uniform(0.5, 2, (n_tasks, 20))
+    options = {"x_scale": 1.0, "fit_intercept": True, "sample_weight": weights}
+    engine = make_problem(ArraySource(X), y, **options).engine
+    tracemalloc.start()
+    engine.drawn_sums(np.array([3, 3, 70]))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < n_tasks / 4 * X[0].nbytes
 
 
 def test_tasks_that_are_bound_anew_have_their_own_equations():

@@ -27,7 +27,7 @@ from pyfastr.engines.plan import (
     plan_to_all,
     plan_to_keep,
 )
-from pyfastr.engines.samples import Samples, rows_of
+from pyfastr.engines.samples import Samples
 
 Array = NDArray[Any]
 # What is made of a block, and of arrays with a column for each of its samples.
@@ -232,11 +232,13 @@ class Engine(ABC):
         draw : Draw, optional
             Weights g of each sum.
         """
-        kernel = partial(kernels.drawn_sums, draw=draw, task=task, scale=self.scale)
+        tasks, at = np.unique(task, return_inverse=True)
+        kernel = partial(kernels.drawn_sums, draw=draw, task=task, tasks=tasks, scale=self.scale)
         sums, columns, explained = self._total(kernel, wide=len(task))
-        own = rows_of(columns, task)
-        if own.shape[1]:
-            sums -= (explained[:, None].astype(sums.dtype) @ own)[:, 0]
+        explained = explained.astype(sums.dtype)
+        for number, own in enumerate(columns):
+            which = slice(None) if len(columns) == 1 else at == number
+            sums[which] -= explained[which] @ own
         return sums.reshape(-1, *self.shape)
 
     def weighted_sums(self, coefficients: Array) -> Array:

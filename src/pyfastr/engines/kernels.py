@@ -386,15 +386,17 @@ def kept_times(block: Block, vectors: Array) -> AnyArray:
 
 
 def drawn_sums(
-    block: Block, draw: Draw | None, task: Array, scale: float
+    block: Block, draw: Draw | None, task: Array, tasks: Array, scale: float
 ) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Return sums of samples weighted by their response, and what takes the nuisance out of them.
+
+    `tasks` are those that occur in `task`, once each.
 
     Returns
     -------
     sums : ndarray of shape (L, p1 * ... * pM)
-    columns : ndarray of shape (1 or T, c, p1 * ... * pM)
-        Sums of samples weighted by the nuisance.
+    columns : ndarray of shape (1 or len(tasks), c, p1 * ... * pM)
+        Sums of samples weighted by the nuisance of each of these tasks.
     explained : ndarray of shape (L, c)
         Sums of the nuisance weighted as the samples are.
     """
@@ -404,8 +406,8 @@ def drawn_sums(
         coefficients = coefficients * beside(draw.exponential(block.first, n), coefficients)
     g = samples.weights_of(task)
     coefficients = coefficients if g is None else coefficients * g
-    C = samples.nuisance
-    weighted = C if samples.weights is None else C * samples.weights[..., None]
+    C, g = samples.nuisance_of(tasks), samples.weights_of(tasks)
+    weighted = C if g is None else C * g[..., None]
     explained = (coefficients[:, None, :] @ samples.nuisance_of(task))[:, 0, :]
     T, _, c = weighted.shape
     rows = join([coefficients, reshaped(permuted(weighted, (0, 2, 1)), (T * c, n))])
