@@ -51,7 +51,7 @@ class Engine(ABC):
     """X in blocks of samples, with responses, weights and nuisance bound to them.
 
     A verb applies a pure kernel to every block, where the block is, and adds the small results.
-    Another place for X to live is a subclass with the four methods that do this.
+    Another place for X to live is a subclass with the abstract methods that do this.
 
     Parameters
     ----------
