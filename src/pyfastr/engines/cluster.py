@@ -1,6 +1,5 @@
 """X on the workers of a Dask cluster: kernels go there, small sums come back."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -16,13 +15,12 @@ from pyfastr.engines.kernels import Block
 from pyfastr.engines.local import LocalEngine, add
 from pyfastr.engines.samples import Samples
 from pyfastr.sources import ArraySource, ClusterSource
+from pyfastr.sources.cluster import gather, wait_for
 
 Array = NDArray[Any]
 
 # Sums of more tasks than this are added by workers first, so many at a time.
 FAN_IN = 8
-# Seconds between looks at the cluster, and how long it may be without any worker.
-LOOK, WITHOUT_WORKERS = 2.0, 30.0
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,7 @@ class ClusterEngine(Engine):
         while len(parts) > FAN_IN:
             several = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
             parts = [self._client.submit(_added, some, pure=False) for some in several]
-        return _added(self._gather(parts))
+        return _added(gather(self._client, parts))
 
     def _keep(self, kernel: Kernel, *, kept: Any = None) -> list[Any]:
         self.passes += kept is None
@@ -109,7 +107,8 @@ class ClusterEngine(Engine):
 
     def _collect(self, kernel: Kernel, *, kept: Any = None) -> Array:
         self.passes += kept is None
-        found = self._gather(self._submit(partial(_values_of, kernel), kept, ()))
+        tasks = self._submit(partial(_values_of, kernel), kept, ())
+        found = gather(self._client, tasks)
         chunks = sorted((pair for group in found for pair in group), key=lambda pair: pair[0])
         return np.concatenate([values for _, values in chunks], axis=1)
 
@@ -121,7 +120,7 @@ class ClusterEngine(Engine):
         pairs = [(a, b) for i, a in enumerate(kept) for b in kept[: i + 1]]
         tasks = [self._client.submit(_pairs_of, a, b, pure=False) for a, b in pairs]
         products = np.empty((self.n_samples,) * 2)
-        for found in self._gather(tasks):
+        for found in gather(self._client, tasks):
             for rows, others, own in found:
                 products[rows, others], products[others, rows] = own, own.T
         return products
@@ -162,38 +161,12 @@ class ClusterEngine(Engine):
 
         return start
 
-    def _gather(self, futures: Sequence[Any]) -> list[Any]:
-        """Wait for results, but not for ever for workers that are gone."""
-        distributed = import_module("distributed")
-        since: float | None = None
-        pending = list(futures)
-        while pending:
-            try:
-                distributed.wait(pending, timeout=LOOK)
-                break
-            except TimeoutError:
-                has_workers = bool(self._client.scheduler_info(n_workers=-1)["workers"])
-                since = None if has_workers else since or time.monotonic()
-                if since is not None and time.monotonic() - since > WITHOUT_WORKERS:
-                    self._client.cancel(pending)
-                    raise RuntimeError(
-                        "X is a Dask array whose cluster has had no worker for "
-                        f"{WITHOUT_WORKERS:.0f} s. Start workers, or a new cluster, and fit again."
-                    ) from None
-        try:
-            return list(self._client.gather(pending))
-        except distributed.KilledWorker as error:
-            raise RuntimeError(
-                "X is a Dask array whose workers died again and again while they worked on it, "
-                "mostly for lack of memory. Give them more, or X smaller chunks."
-            ) from error
-
 
 def _grouped(source: ClusterSource) -> list[_Group]:
     """Share the chunks out: to the threads of workers that hold them, or each by itself."""
     if not source.is_persisted:
         return [_Group(None, [number]) for number in range(len(source.chunks))]
-    import_module("distributed").wait(source.chunks)
+    wait_for(source.client, source.chunks)
     holders = source.client.who_has(source.chunks)
     of_worker: dict[str, list[int]] = {}
     for number, chunk in enumerate(source.chunks):

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import time
 from collections.abc import Sequence
 from functools import cached_property
 from importlib import import_module
@@ -18,6 +19,8 @@ Array = NDArray[Any]
 
 # Of the workers' memory that X may take for good: the rest is for what is made of it.
 MEMORY_SHARE = 0.6
+# Seconds between looks at the cluster, and how long it may be without any worker.
+LOOK, WITHOUT_WORKERS = 2.0, 30.0
 _log = logging.getLogger("pyfastr")
 
 
@@ -28,6 +31,46 @@ def client_of(X: Any) -> Any:
     scheduler = import_module("dask.base").get_scheduler(collections=[X])
     client = getattr(scheduler, "__self__", None)
     return client if isinstance(client, import_module("distributed").Client) else None
+
+
+def gather(client: Any, futures: Sequence[Any]) -> list[Any]:
+    """Wait for results and bring them here, or say why they cannot come."""
+    wait_for(client, futures)
+    try:
+        return list(client.gather(list(futures)))
+    except import_module("distributed").KilledWorker as error:
+        raise RuntimeError(
+            "X is a Dask array whose workers died again and again while they worked on it, "
+            "mostly for lack of memory. Give them more, or X smaller chunks."
+        ) from error
+
+
+def wait_for(
+    client: Any, futures: Sequence[Any], *, look: float = LOOK, patience: float = WITHOUT_WORKERS
+) -> None:
+    """Wait until all have ended, but not for ever for workers that are gone.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    futures : sequence of distributed.Future
+    look, patience : float
+        Seconds between looks at the cluster, and how long it may be without any worker.
+    """
+    since: float | None = None
+    while futures:
+        try:
+            import_module("distributed").wait(futures, timeout=look)
+            return
+        except TimeoutError:
+            has_workers = bool(client.scheduler_info(n_workers=-1)["workers"])
+            since = None if has_workers else since or time.monotonic()
+            if since is not None and time.monotonic() - since > patience:
+                client.cancel(futures)
+                raise RuntimeError(
+                    f"X is a Dask array whose cluster has had no worker for {patience:.0f} s. "
+                    "Start workers, or a new cluster, and fit again."
+                ) from None
 
 
 class ClusterSource(ArrayManners):
@@ -87,7 +130,7 @@ class ClusterSource(ArrayManners):
                 part = slice(max(0, rows.start - own.start), rows.stop - own.start)
                 future = chunk if self.is_persisted else self.client.compute(chunk)
                 parts.append(self.client.submit(_part, future, part, self.dtype, pure=False))
-        return np.concatenate(self.client.gather(parts))
+        return np.concatenate(gather(self.client, parts))
 
     def extremes(self) -> list[tuple[float, float]]:
         """Return the smallest and the largest entry of every chunk, found where it is."""
@@ -97,8 +140,7 @@ class ClusterSource(ArrayManners):
             # Each in one task with its chunk: the workers have no memory for all chunks.
             extremes = import_module("dask").delayed(_extremes, pure=False)
             tasks = self.client.compute([extremes(chunk) for chunk in self.chunks])
-        found: list[tuple[float, float]] = self.client.gather(tasks)
-        return found
+        return gather(self.client, tasks)
 
     def place(self, sample: int) -> str:
         """Name the chunk of a sample."""
