@@ -16,7 +16,8 @@ from pyfastr.engines import kernels
 from pyfastr.engines.centre import Centre
 from pyfastr.engines.draws import Draw
 from pyfastr.engines.equations import Equations, Fits, Unfinished
-from pyfastr.engines.kernels import Features, Stated
+from pyfastr.engines.features import Features
+from pyfastr.engines.kernels import Stated
 from pyfastr.engines.plan import (
     Kept,
     Plan,
@@ -100,7 +101,7 @@ class Engine(ABC):
         Parameters
         ----------
         kernel : callable
-            Given a `kernels.Block`, returns a tuple of arrays.
+            Given a `features.Block`, returns a tuple of arrays.
         kept : optional
             What `_keep` returned, to be worked on instead of X.
         along : sequence of ndarray of shape (K, n_samples)

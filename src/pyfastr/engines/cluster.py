@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pyfastr.engines.base import Engine, Kernel
 from pyfastr.engines.centre import Centre
-from pyfastr.engines.kernels import Block
+from pyfastr.engines.features import Block
 from pyfastr.engines.local import LocalEngine, add
 from pyfastr.engines.samples import Samples
 from pyfastr.sources import ArraySource, ClusterSource
