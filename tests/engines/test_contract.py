@@ -19,7 +19,30 @@ from pyfastr.solver.models import Models
 from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.sweep import cyclic_sweep, simultaneous_sweep
-from pyfastr.sources import ArraySource, DeviceSource, as_source
+from pyfastr.sources import ArraySource, ClusterSource, DeviceSource, as_source
+
+
+@cache
+def two_workers():
+    """A cluster that no Dask array uses by itself."""
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    cluster = distributed.LocalCluster(**options, silence_logs=50)
+    return distributed.Client(cluster, set_as_default=False)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _workers_are_sent_home():
+    yield
+    if two_workers.cache_info().currsize:
+        two_workers().cluster.close()
+        two_workers().close()
+        two_workers.cache_clear()
+
+
+def on_cluster(X):
+    lazy = pytest.importorskip("dask.array").from_array(X, (60, -1, -1, -1))
+    return ClusterSource(lazy, two_workers())
 
 
 def on_device(X, library, device):
@@ -40,6 +63,7 @@ PLACES = {
     "zarr": lambda X, store: store(X, "zarr 3"),
     "npy files": lambda X, store: store(X, "npy files"),
     "dask": lambda X, store: pytest.importorskip("dask.array").from_array(X, (60, -1, -1, -1)),
+    "cluster": lambda X, store: on_cluster(X),
     "torch": lambda X, store: on_device(X, "torch", "cpu"),
     "a device": lambda X, store: on_device(X, "array_api_strict", "device1"),
 }

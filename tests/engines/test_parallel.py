@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from pyfastr.engines.parallel import in_order, map_threads, scratch, solve_vectors
+from pyfastr.engines.parallel import in_order, map_threads, one_thread, scratch, solve_vectors
 
 
 def blas_threads():
@@ -117,7 +117,7 @@ def test_a_forked_child_has_threads_of_its_own():
     script = """
 import os
 import numpy
-from pyfastr.engines.parallel import in_order, map_threads, scratch, solve_vectors
+from pyfastr.engines.parallel import map_threads, one_thread, scratch, solve_vectors
 assert map_threads(abs, range(-9, 0)) == list(range(9, 0, -1))
 child = os.fork()
 if child == 0:
@@ -150,3 +150,15 @@ def test_memory_is_used_again_by_its_thread_for_the_same_use_alone():
     assert np.shares_memory(first, again)
     assert again.shape == (2, 5)
     assert again.dtype == np.float32
+
+
+def test_one_thread_starts_no_others_and_keeps_blas_to_one():
+    def where(_):
+        return threading.get_ident(), *blas_threads()
+
+    with threadpool_limits(2, user_api="blas"):
+        with one_thread():
+            found = set(map_threads(where, range(8)))
+        assert {n for _, *own in found for n in own} == {1}
+        assert {thread for thread, *_ in found} == {threading.get_ident()}
+        assert set(blas_threads()) == {2}

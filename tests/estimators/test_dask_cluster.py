@@ -21,7 +21,7 @@ QUICK = {"n_init": 2, "random_state": 0}
 @pytest.fixture(scope="module", name="client")
 def two_processes():
     """Two workers of one thread each."""
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(**options, silence_logs=50) as cluster, Client(cluster) as client:
         yield client
 

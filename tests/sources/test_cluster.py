@@ -11,7 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pyfastr import FasTRClassifier, FasTRRegressor
 from pyfastr.sources import as_source, largest_entry
-from pyfastr.sources.cluster import wait_for
 
 N_CHUNKS = 12
 
@@ -78,11 +77,3 @@ def test_fits_give_the_answer_of_memory(client, X, kind):
         y, options["loss"] = y > 0, "logistic"
     found, expected = (kind(**options).fit(samples, y) for samples in (chunked(X), X))
     assert_allclose(found.coef_, expected.coef_, rtol=1e-8, atol=1e-8)
-
-
-def test_a_cluster_without_workers_is_not_waited_for_for_ever():
-    options = {"n_workers": 0, "processes": False, "dashboard_address": ":0", "silence_logs": 50}
-    with LocalCluster(**options) as cluster, Client(cluster, set_as_default=False) as client:
-        asked = client.submit(abs, -1)
-        with pytest.raises(RuntimeError, match="has had no worker for 0 s"):
-            wait_for(client, [asked], look=0.05, patience=0.1)

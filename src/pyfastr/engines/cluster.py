@@ -1,9 +1,8 @@
 """X on the workers of a Dask cluster: kernels go there, small sums come back."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import partial, reduce
-from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
@@ -13,30 +12,54 @@ from pyfastr.engines.base import Engine, Kernel
 from pyfastr.engines.centre import Centre
 from pyfastr.engines.features import Block
 from pyfastr.engines.local import LocalEngine, add
+from pyfastr.engines.parallel import in_order, map_threads, one_thread
 from pyfastr.engines.samples import Samples
 from pyfastr.sources import ArraySource, ClusterSource
-from pyfastr.sources.cluster import gather, wait_for
+from pyfastr.sources.cluster import Arrays, Part
 
 Array = NDArray[Any]
+# Done with the blocks of a part, of which each comes with its columns of further arguments.
+Work = Callable[[Callable[..., Any], Sequence[tuple[Any, ...]]], Any]
 
 # Sums of more tasks than this are added by workers first, so many at a time.
 FAN_IN = 8
+# Samples are brought here up to so many bytes. Beyond, a pass where they are takes longer than the
+# round trip to there, and bringing them longer than many passes.
+NEARBY_BYTES = 256 << 20
+
+
+class _PerPart:
+    """Futures of something that each part has; parts that took the place of others get it anew."""
+
+    def __init__(self) -> None:
+        self._made: dict[Part, Any] = {}
+
+    def of(
+        self, parts: Sequence[Part], make: Callable[[Sequence[Part]], Sequence[Any]]
+    ) -> list[Any]:
+        """Return the futures of parts, made where they are missing; others are let go."""
+        missing = [part for part in parts if part not in self._made]
+        if missing:
+            made = self._made | dict(zip(missing, make(missing), strict=True))
+            self._made = {part: made[part] for part in parts}
+        return [self._made[part] for part in parts]
 
 
 @dataclass(frozen=True)
-class _Group:
-    """Chunks that one thread of one worker works on.
+class _Kept:
+    """What a kernel made of all parts, and how to make it again.
 
     Attributes
     ----------
-    worker : str or None
-        Where they are; None where nothing is persisted.
-    numbers : list of int
-        Of the chunks, ascending.
+    kernel : callable
+    of : _Kept or None
+        What the kernel was given; None if that was X.
+    futures : _PerPart
     """
 
-    worker: str | None
-    numbers: list[int]
+    kernel: Kernel
+    of: "_Kept | None"
+    futures: _PerPart = field(default_factory=_PerPart)
 
 
 class ClusterEngine(Engine):
@@ -44,7 +67,7 @@ class ClusterEngine(Engine):
 
     A verb is one task for each thread of each worker, so what travels does not depend on the number
     of samples: components out, sums back. Responses, weights and nuisance are sent once and stay
-    beside the chunks. Whatever a dead worker held is made again from what the scheduler knows.
+    beside the chunks. Whatever a dead worker held is made again.
 
     Parameters
     ----------
@@ -65,26 +88,29 @@ class ClusterEngine(Engine):
         dtype: np.dtype[Any] | None = None,
     ) -> None:
         super().__init__(source.shape, dtype or source.dtype, samples, scale, centre)
-        self.source, self._client = source, source.client
-        self._groups = _grouped(source)
-        self._bound = [self._bind(group) for group in self._groups]
+        self.source = source
+        self._bound = _PerPart()
 
     def bind(self, samples: Samples, scale: float) -> Self:
         """Return an engine of the same X with other responses, weights and nuisance."""
         return type(self)(self.source, samples, scale)
 
     def subset(self, which: Array, samples: Samples) -> Engine:
-        """Return some samples, brought here: searches need few, but make many passes."""
-        engine = ClusterEngine(self.source, None, self.scale)
-        some = engine._collect(partial(_some_samples, numbers=which))[0]
-        self.passes += 1
+        """Return some samples, brought here if they fit: searches make many passes."""
+        if self.n_bytes / self.n_samples * len(which) > self._room_here:
+            return ClusterEngine(self.source.take(which), samples, self.scale, None, self.dtype)
+        some = self._collect(partial(_some_samples, numbers=which))[0]
         return LocalEngine(ArraySource(some), samples, self.scale)
 
     def nearby(self) -> Engine:
-        """Return the same in this process, if X is small beside the memory budget."""
-        if self.n_bytes > self.budget.subset:
+        """Return the same in this process, if X is small."""
+        if self.n_bytes > self._room_here:
             return self
         return LocalEngine(self.source.here, self.samples, self.scale)
+
+    @property
+    def _room_here(self) -> int:
+        return min(NEARBY_BYTES, self.budget.subset)
 
     def rounded(self) -> "ClusterEngine":
         """Return the same with X in float32."""
@@ -94,150 +120,116 @@ class ClusterEngine(Engine):
     def _total(
         self, kernel: Kernel, *, kept: Any = None, along: Sequence[Array] = (), wide: int = 0
     ) -> tuple[Array, ...]:
-        self.passes += kept is None
-        parts = self._submit(partial(_sum_of, kernel), kept, along)
-        while len(parts) > FAN_IN:
-            several = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
-            parts = [self._client.submit(_added, some, pure=False) for some in several]
-        return _added(gather(self._client, parts))
+        def start(parts: Sequence[Part]) -> list[Any]:
+            return self._added(self._start(parts, _sum, kernel, kept, along))
 
-    def _keep(self, kernel: Kernel, *, kept: Any = None) -> list[Any]:
         self.passes += kept is None
-        return self._submit(partial(_each_of, kernel), kept, ())
+        return _added(self.source.results(start))
+
+    def _added(self, sums: list[Any]) -> list[Any]:
+        """Have workers add sums until few are left."""
+        while len(sums) > FAN_IN:
+            several = [sums[i : i + FAN_IN] for i in range(0, len(sums), FAN_IN)]
+            sums = [self.source.client.submit(_added, some, pure=False) for some in several]
+        return sums
+
+    def _keep(self, kernel: Kernel, *, kept: Any = None) -> _Kept:
+        self.passes += kept is None
+        return _Kept(kernel, kept)
 
     def _collect(self, kernel: Kernel, *, kept: Any = None) -> Array:
         self.passes += kept is None
-        tasks = self._submit(partial(_values_of, kernel), kept, ())
-        found = gather(self._client, tasks)
+        found = self.source.results(lambda parts: self._start(parts, _values, kernel, kept))
         chunks = sorted((pair for group in found for pair in group), key=lambda pair: pair[0])
         return np.concatenate([values for _, values in chunks], axis=1)
 
     def sample_products(self, used: Array, shift: Array) -> Array:
         """Return inner products of all pairs of samples; chunks travel between the workers."""
         kernel = partial(_features_of, used=used, shift=shift, scale=self.scale)
-        kept = self._submit(partial(_each_of, kernel), None, ())
+
+        def start(parts: Sequence[Part]) -> list[Any]:
+            kept = self._start(parts, _values, kernel)
+            pairs = [(a, b) for i, a in enumerate(kept) for b in kept[: i + 1]]
+            return [self.source.client.submit(_pairs_of, a, b, pure=False) for a, b in pairs]
+
         self.passes += 1
-        pairs = [(a, b) for i, a in enumerate(kept) for b in kept[: i + 1]]
-        tasks = [self._client.submit(_pairs_of, a, b, pure=False) for a, b in pairs]
         products = np.empty((self.n_samples,) * 2)
-        for found in gather(self._client, tasks):
+        for found in self.source.results(start):
             for rows, others, own in found:
                 products[rows, others], products[others, rows] = own, own.T
         return products
 
-    def _bind(self, group: _Group) -> Any:
-        """Send what belongs to the samples of a group to where its chunks are."""
-        own = [self.samples.rows(self.source.slices[number]) for number in group.numbers]
-        # A task whose argument is the data: should the worker die, the scheduler has it still.
-        return self._client.submit(_itself, own, pure=False, **_at(group))
+    def _bind(self, parts: Sequence[Part]) -> list[Any]:
+        """Send what belongs to the samples of parts to where their chunks are."""
+        own = [[(i.start, self.samples.rows(i)) for i in self._slices(part)] for part in parts]
+        # Tasks that contain the data: should a worker die, the scheduler has them still.
+        return self.source.submit([partial(_itself, some) for some in own], parts, [()] * len(own))
 
-    def _submit(
-        self, function: Callable[..., Any], kept: Sequence[Any] | None, along: Sequence[Array]
+    def _start(
+        self,
+        parts: Sequence[Part],
+        work: Work,
+        kernel: Kernel,
+        kept: _Kept | None = None,
+        along: Sequence[Array] = (),
     ) -> list[Any]:
-        """Have a function work on every group, where its chunks are."""
+        """Have a kernel work on every chunk, or on what was kept of it, where it is."""
+        dtype = self.dtype if kept is None else None
         tasks = []
-        for number, group in enumerate(self._groups):
-            slices = [self.source.slices[chunk] for chunk in group.numbers]
-            columns = [[values[:, rows] for values in along] for rows in slices]
-            if kept is None:
-                chunks = [self.source.chunks[chunk] for chunk in group.numbers]
-                blocks = partial(_blocks, [rows.start for rows in slices], self.dtype)
-                task = self._start(group, _on_chunks, function, blocks, columns)
-                tasks.append(task(self._bound[number], chunks))
-            else:
-                task = self._start(group, _on_blocks, function, columns)
-                tasks.append(task(kept[number]))
-        return tasks
+        for part in parts:
+            columns = [[values[:, i] for i in self._slices(part)] for values in along]
+            tasks.append(partial(_on_part, work, kernel, dtype, columns))
+        bound = self._bound.of(parts, self._bind)
+        if kept is None:
+            return self.source.work(tasks, parts, bound)
+        again = partial(self._start, work=_arrays, kernel=kept.kernel, kept=kept.of)
+        made = kept.futures.of(parts, again)
+        return self.source.submit(tasks, parts, zip(bound, made, strict=True))
 
-    def _start(self, group: _Group, function: Callable[..., Any], *args: Any) -> Callable[..., Any]:
-        """Return what starts a task; chunks that are not held are computed for it."""
-
-        def start(*held: Any) -> Any:
-            if group.worker is not None:
-                work = partial(function, *args)
-                return self._client.submit(work, *held, pure=False, **_at(group))
-            work = import_module("dask").delayed(partial(function, *args), pure=False)
-            return self._client.compute(work(*held))
-
-        return start
-
-
-def _grouped(source: ClusterSource) -> list[_Group]:
-    """Share the chunks out: to the threads of workers that hold them, or each by itself."""
-    if not source.is_persisted:
-        return [_Group(None, [number]) for number in range(len(source.chunks))]
-    wait_for(source.client, source.chunks)
-    holders = source.client.who_has(source.chunks)
-    of_worker: dict[str, list[int]] = {}
-    for number, chunk in enumerate(source.chunks):
-        holding = holders.get(chunk.key) or ("",)
-        # Of several holders the one with the least to do.
-        worker = min(holding, key=lambda address: (len(of_worker.get(address, ())), address))
-        of_worker.setdefault(worker, []).append(number)
-    workers = source.client.scheduler_info(n_workers=-1)["workers"]
-    groups = []
-    for worker, numbers in of_worker.items():
-        n_threads = workers.get(worker, {}).get("nthreads", 1)
-        parts = np.array_split(numbers, min(n_threads, len(numbers)))
-        groups += [_Group(worker, part.tolist()) for part in parts]
-    return sorted(groups, key=lambda group: group.numbers)
-
-
-def _at(group: _Group) -> dict[str, Any]:
-    """Name the worker of a group; if it has died, another will do."""
-    if not group.worker:
-        return {}
-    return {"workers": [group.worker], "allow_other_workers": True}
+    def _slices(self, part: Part) -> list[slice]:
+        return [self.source.slices[number] for number in part.numbers]
 
 
 def _itself(value: Any) -> Any:
     return value
 
 
-def _blocks(
-    firsts: Sequence[int], dtype: Any, samples: Sequence[Samples], chunks: Sequence[Array]
-) -> list[Block]:
-    """Put chunks and what belongs to their samples together."""
-    triples = zip(chunks, firsts, samples, strict=True)
-    return [Block(np.ascontiguousarray(c, dtype=dtype), first, own) for c, first, own in triples]
-
-
-def _on_chunks(
-    function: Callable[..., Any],
-    blocks: Callable[..., list[Block]],
+def _on_part(
+    work: Work,
+    kernel: Kernel,
+    dtype: np.dtype[Any] | None,
     columns: Sequence[Sequence[Array]],
-    samples: Sequence[Samples],
-    chunks: Sequence[Array],
+    bound: Sequence[tuple[int, Samples]],
+    held: Iterable[Array],
 ) -> Any:
-    return function(blocks(samples, chunks), columns)
+    """Work on a part in one thread; chunks of another type are converted one at a time."""
+
+    def on_block(item: tuple[tuple[int, Samples], Array, *tuple[Array, ...]]) -> Any:
+        (first, samples), values, *further = item
+        values = values if dtype is None else np.ascontiguousarray(values, dtype=dtype)
+        return kernel(Block(values, first, samples), *further)
+
+    with one_thread():
+        return work(on_block, list(zip(bound, held, *columns, strict=True)))
 
 
-def _on_blocks(
-    function: Callable[..., Any], columns: Sequence[Sequence[Array]], blocks: Sequence[Block]
-) -> Any:
-    return function(blocks, columns)
-
-
-def _sum_of(
-    kernel: Kernel, blocks: Sequence[Block], columns: Sequence[Sequence[Array]]
-) -> tuple[Array, ...]:
+def _sum(on_block: Callable[..., Any], items: Sequence[tuple[Any, ...]]) -> tuple[Array, ...]:
     """Add what a kernel makes of blocks."""
-    pairs = zip(blocks, columns, strict=True)
-    return reduce(add, (kernel(block, *own) for block, own in pairs))
+    return reduce(add, in_order(on_block, items))
 
 
-def _each_of(
-    kernel: Kernel, blocks: Sequence[Block], columns: Sequence[Sequence[Array]]
-) -> list[Block]:
-    """Return what a kernel makes of blocks, beside what belongs to their samples."""
-    return [Block(kernel(block), block.first, block.samples) for block in blocks]
+def _arrays(on_block: Callable[..., Any], items: Sequence[tuple[Any, ...]]) -> Arrays:
+    """Return what a kernel makes of blocks, to be kept."""
+    made = map_threads(on_block, items)
+    return Arrays(made, sum(array.nbytes for array in made))
 
 
-def _values_of(
-    kernel: Kernel, blocks: Sequence[Block], columns: Sequence[Sequence[Array]]
+def _values(
+    on_block: Callable[..., Any], items: Sequence[tuple[Any, ...]]
 ) -> list[tuple[int, Array]]:
     """Return what a kernel makes of blocks, and the number of their first samples."""
-    return [(block.first, kernel(block)) for block in blocks]
+    firsts = [first for (first, _), *_ in items]
+    return list(zip(firsts, map_threads(on_block, items), strict=True))
 
 
 def _added(parts: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:
@@ -258,10 +250,12 @@ def _features_of(block: Block, used: Array, shift: Array, scale: float) -> Array
     return (some / scale).astype(float, copy=False) - shift[used]
 
 
-def _pairs_of(blocks: Sequence[Block], others: Sequence[Block]) -> list[tuple[slice, slice, Array]]:
-    """Inner products of the samples of two groups, and where they belong."""
+def _pairs_of(
+    blocks: Sequence[tuple[int, Array]], others: Sequence[tuple[int, Array]]
+) -> list[tuple[slice, slice, Array]]:
+    """Inner products of the samples of two parts, and where they belong."""
 
-    def rows(block: Block) -> slice:
-        return slice(block.first, block.first + len(block.values))
+    def rows(block: tuple[int, Array]) -> slice:
+        return slice(block[0], block[0] + len(block[1]))
 
-    return [(rows(a), rows(b), a.values @ b.values.T) for a in blocks for b in others]
+    return [(rows(a), rows(b), a[1] @ b[1].T) for a in blocks for b in others]

@@ -159,6 +159,9 @@ class Unfinished:
 
 def solve_nuisance(gram: Array, rhs: Array) -> Array:
     """Solve for coefficients of the nuisance; those of zero columns are zero."""
+    if gram.shape[1] == 1:
+        # An intercept alone, mostly: one division.
+        return np.asarray(rhs / np.where(gram == 0, 1, gram))
     diagonal = np.arange(gram.shape[1])
     gram = gram.copy()
     gram[:, diagonal, diagonal] += gram[:, diagonal, diagonal] == 0

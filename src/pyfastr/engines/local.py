@@ -23,8 +23,8 @@ Array = NDArray[Any]
 # Blocks are joined until they have so many samples for each entry of all modes, or so many bytes as
 # views or as copies: adding Gram matrices then costs little beside making them.
 SAMPLES_PER_ENTRY, MOST_VIEWED, MOST_COPIED = 4, 256 << 20, 24 << 20
-# For threads to share the work there are several, unless they are so small that calls outweigh it.
-SEVERAL_BLOCKS, SMALL_BLOCK = 4, 4 << 20
+# For threads to share the work there are two blocks of so many bytes, and four of more.
+TWO_BLOCKS, FOUR_BLOCKS = 4 << 20, 32 << 20
 # Sums of samples take blocks of so many samples for each sum, and of so many bytes at most.
 SAMPLES_PER_SUM, WIDE_BYTES = 4, 128 << 20
 
@@ -112,10 +112,12 @@ class LocalEngine(Engine):
             return slices
         most = MOST_VIEWED if getattr(self.source, "is_viewed", False) else MOST_COPIED
         wanted = max(
-            min(SEVERAL_BLOCKS, ceil(self.n_bytes / SMALL_BLOCK)),
+            1 + (self.n_bytes > TWO_BLOCKS) + 2 * (self.n_bytes > FOUR_BLOCKS),
             ceil(self.n_samples / (SAMPLES_PER_ENTRY * sum(self.shape))),
             ceil(self.n_bytes / min(most, self.budget.blocks)),
         )
+        # As many for each thread.
+        wanted = 4 * ceil(wanted / 4) if wanted > 2 else wanted
         edges = np.linspace(0, len(slices), min(len(slices), wanted) + 1).astype(int)
         return [slice(slices[i].start, slices[j - 1].stop) for i, j in pairwise(edges)]
 

@@ -73,18 +73,43 @@ class _SingleThreadedBlas:
 
 
 _single_threaded_blas = _SingleThreadedBlas()
-_WORKER = "pyfastr-worker"
 
 
 @cache
 def _pool(n_threads: int) -> ThreadPoolExecutor:
     """Keep the threads: a sweep asks for them many times."""
-    return ThreadPoolExecutor(n_threads, thread_name_prefix=_WORKER)
+    return ThreadPoolExecutor(n_threads, "pyfastr-worker", initializer=_be_alone)
 
 
-def _in_worker() -> bool:
-    """Whether this is a thread of the pool: waiting there for another could be for ever."""
-    return threading.current_thread().name.startswith(_WORKER)
+class _Alone(threading.local):
+    """Whether a thread starts no others: waiting for these could be for ever."""
+
+    is_so = False
+
+
+_alone = _Alone()
+
+
+def _be_alone() -> None:
+    _alone.is_so = True
+
+
+@contextmanager
+def limited_blas() -> Iterator[None]:
+    """Limit BLAS to one thread for many calls of `map_threads`, each of which would do so."""
+    with _single_threaded_blas():
+        yield
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep to this thread and to a single-threaded BLAS: others have work for the other cores."""
+    before, _alone.is_so = _alone.is_so, True
+    try:
+        with _single_threaded_blas():
+            yield
+    finally:
+        _alone.is_so = before
 
 
 # A forked process has none of its parent's threads and must start its own.
@@ -135,7 +160,7 @@ def unlocking_columns(n_rows: int) -> int:
 
 def map_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """Apply `work` to every item, with as many threads as BLAS would use."""
-    if _in_worker() or (len(items) == 1 and _single_threaded_blas.is_set):
+    if _alone.is_so or (len(items) == 1 and _single_threaded_blas.is_set):
         # Whoever called has seen to BLAS already.
         return [work(item) for item in items]
     return list(in_order(work, items))
@@ -156,7 +181,7 @@ def in_order(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[
             return work(item)
 
     with _single_threaded_blas() as n_threads:
-        if n_threads < 2 or len(items) < 2 or _in_worker():
+        if n_threads < 2 or len(items) < 2 or _alone.is_so:
             yield from map(quietly, items)
         else:
             yield from _a_few_ahead(_pool(n_threads), quietly, items, AHEAD * n_threads)

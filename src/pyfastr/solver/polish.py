@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.engines.parallel import limited_blas
 from pyfastr.solver.journal import State, remembered, steps
 from pyfastr.solver.linear import Linear, LinearEquations, LinearSamples
 from pyfastr.solver.models import Models, unit
@@ -81,6 +82,7 @@ class Step:
         return Step(ridge, sparsity, self.width)
 
 
+@limited_blas()
 def polish(
     problem: Problem,
     models: Models,

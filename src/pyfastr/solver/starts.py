@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pyfastr.engines.contraction import project_own
 from pyfastr.engines.kernels import cache_parts
-from pyfastr.engines.parallel import map_threads
+from pyfastr.engines.parallel import limited_blas, map_threads
 from pyfastr.solver.journal import Held, State, once, steps
 from pyfastr.solver.models import Models, cosines, put, unit
 from pyfastr.solver.penalties import Penalty
@@ -110,6 +110,7 @@ def sparse_starts(problem: Problem, policy: SearchPolicy) -> Models:
     return Models.concatenate(found)
 
 
+@limited_blas()
 def anneal(
     problem: Problem,
     models: Models,

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.engines import Draw
-from pyfastr.engines.kernels import work_parts
-from pyfastr.engines.parallel import map_threads
+from pyfastr.engines.kernels import ENOUGH_PARTS
+from pyfastr.engines.parallel import limited_blas, map_threads
 from pyfastr.solver.journal import State, steps
 from pyfastr.solver.models import Models, put, relative_change, unit
 from pyfastr.solver.newton import newton_step
@@ -22,6 +23,9 @@ Array = NDArray[Any]
 Order = Literal["cyclic", "simultaneous"]
 # How further weights of each sample are drawn for an update of models, given their tasks.
 DrawWeights = Callable[[Array], Draw]
+
+# Equations that a thread solves in one call at least.
+SOLVED_AT_ONCE = 32
 
 
 @dataclass
@@ -189,7 +193,13 @@ def solve_equations(gram: Array, moment: Array, penalty: Penalty, mode: int) -> 
             some, rhs = some * (mask[:, :, None] & mask[:, None, :]), rhs * mask
         return now.shrink(solve_regularised(some, rhs, now, gram.shape[1]))
 
-    return np.concatenate(map_threads(solve, work_parts(gram)))
+    return np.concatenate(map_threads(solve, solved_parts(gram)))
+
+
+def solved_parts(gram: Array) -> list[slice]:
+    """Cut a batch of equations into parts for threads: solving takes long beside reading them."""
+    step = max(SOLVED_AT_ONCE, ceil(len(gram) / ENOUGH_PARTS))
+    return [slice(i, i + step) for i in range(0, len(gram), step)]
 
 
 def cyclic_sweep(
@@ -267,6 +277,7 @@ def _replace_all(models: Models, solutions: list[Array]) -> Models:
     return Models(turned, np.mean(scales, axis=0), models.task)
 
 
+@limited_blas()
 def run_sweeps(
     problem: Problem,
     models: Models,
