@@ -1,5 +1,6 @@
 """Normal equations, losses and sums of samples against dense definitions on copies of X."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -239,6 +240,10 @@ def test_of_x_that_the_nuisance_explains_nothing_is_left(weights, kind):
         found = case.engine.mode_equations(case.models, mode)
         assert_array_equal(found.gram, 0)
         assert_array_equal(found.moment, 0)
+        projected = case.engine.project(case.models, mode)
+        gram, moment = projected.products(*np.random.default_rng(2).uniform(size=(2, 4, N_SAMPLES)))
+        assert_array_equal(gram, 0)
+        assert_array_equal(moment, 0)
     joint = case.engine.joint_equations(case.models)
     assert_array_equal(joint.gram, 0)
     assert_array_equal(joint.moment, 0)
@@ -279,6 +284,21 @@ def test_samples_that_a_task_leaves_out_change_no_bit_of_its_equations(weights, 
             assert not np.array_equal(old.gram[~own], new.gram[~own])
         old, new = (e.joint_equations(case.models) for e in (before, after))
         assert_same_bits(old, new, own)
+
+
+def test_products_of_one_task_do_not_depend_on_whether_another_is_in_doubt():
+    task, out = TASK == 1, slice(10, 20)
+    further, response = np.random.default_rng(1).uniform(0.1, 2, (2, 4, N_SAMPLES))
+    found = []
+    for factor in (1e6, 1.0):
+        case = Case((4, 3, 5), "folds", n_covariates=1)
+        # Tasks that have these samples see, once, little but what the covariate explains.
+        case.covariates[out] *= 1e6
+        case.X[out] = case.X[out] * factor + case.covariates[out][..., None, None]
+        found.append(case.engine.project(case.models, 1).products(further, response))
+    for before, after in zip(*found, strict=True):
+        assert_array_equal(before[task], after[task])
+        assert not np.array_equal(before[~task], after[~task])
 
 
 def assert_same_bits(old, new, own):
@@ -359,6 +379,19 @@ def test_projected_features_have_products_in_any_weights(naive, weights, nuisanc
             assert_close(fitted[k], whole[k] @ vectors[k], tol)
             assert_allclose(apart, apart[:1] * np.ones((N_SAMPLES, 1)), atol=10 * tol)
             assert case.fit_intercept or np.abs(apart).max() < 10 * tol
+
+
+def test_sums_of_few_tasks_take_no_memory_for_the_others():
+    rng, n_tasks, shape = np.random.default_rng(0), 100, (40, 50)
+    X, y = rng.normal(size=(20, *shape)), rng.normal(size=(n_tasks, 20))
+    weights = rng.uniform(0.5, 2, (n_tasks, 20))
+    options = {"x_scale": 1.0, "fit_intercept": True, "sample_weight": weights}
+    engine = make_problem(ArraySource(X), y, **options).engine
+    tracemalloc.start()
+    engine.drawn_sums(np.array([3, 3, 70]))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < n_tasks / 4 * X[0].nbytes
 
 
 def test_tasks_that_are_bound_anew_have_their_own_equations():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from pyfastr.engines.parallel import map_threads, one_thread, scratch, solve_vectors
+from pyfastr.engines.parallel import in_order, map_threads, one_thread, scratch, solve_vectors
 
 
 def blas_threads():
@@ -39,6 +39,17 @@ def test_matrix_products_are_the_same_in_threads():
     A = np.random.default_rng(0).normal(size=(20, 30, 30))
     found = map_threads(lambda i: A[i] @ A[i], range(20))
     np.testing.assert_allclose(found, A @ A, rtol=1e-12, atol=1e-12)
+
+
+def test_few_results_wait_for_a_slow_consumer():
+    begun = []
+    with threadpool_limits(2, user_api="blas"):
+        results = in_order(lambda i: begun.append(i) or i, range(100))
+        first = next(results)
+        # The pool works in order: it has ended whatever it had been given before this.
+        map_threads(slow_first, range(4))
+        assert len(begun) < 20
+        assert [first, *results] == list(range(100))
 
 
 @pytest.mark.parametrize("n_items", [1, 10])

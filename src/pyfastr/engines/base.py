@@ -16,7 +16,8 @@ from pyfastr.engines import kernels
 from pyfastr.engines.centre import Centre
 from pyfastr.engines.draws import Draw
 from pyfastr.engines.equations import Equations, Fits, Unfinished
-from pyfastr.engines.kernels import Features, Stated
+from pyfastr.engines.features import Features
+from pyfastr.engines.kernels import Stated
 from pyfastr.engines.plan import (
     Kept,
     Plan,
@@ -27,7 +28,7 @@ from pyfastr.engines.plan import (
     plan_to_all,
     plan_to_keep,
 )
-from pyfastr.engines.samples import Samples, rows_of
+from pyfastr.engines.samples import Samples
 
 Array = NDArray[Any]
 # What is made of a block, and of arrays with a column for each of its samples.
@@ -51,7 +52,7 @@ class Engine(ABC):
     """X in blocks of samples, with responses, weights and nuisance bound to them.
 
     A verb applies a pure kernel to every block, where the block is, and adds the small results.
-    Another place for X to live is a subclass with the four methods that do this.
+    Another place for X to live is a subclass with the abstract methods that do this.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ class Engine(ABC):
         Parameters
         ----------
         kernel : callable
-            Given a `kernels.Block`, returns a tuple of arrays.
+            Given a `features.Block`, returns a tuple of arrays.
         kept : optional
             What `_keep` returned, to be worked on instead of X.
         along : sequence of ndarray of shape (K, n_samples)
@@ -232,11 +233,13 @@ class Engine(ABC):
         draw : Draw, optional
             Weights g of each sum.
         """
-        kernel = partial(kernels.drawn_sums, draw=draw, task=task, scale=self.scale)
+        tasks, at = np.unique(task, return_inverse=True)
+        kernel = partial(kernels.drawn_sums, draw=draw, task=task, tasks=tasks, scale=self.scale)
         sums, columns, explained = self._total(kernel, wide=len(task))
-        own = rows_of(columns, task)
-        if own.shape[1]:
-            sums -= (explained[:, None].astype(sums.dtype) @ own)[:, 0]
+        explained = explained.astype(sums.dtype)
+        for number, own in enumerate(columns):
+            which = slice(None) if len(columns) == 1 else at == number
+            sums[which] -= explained[which] @ own
         return sums.reshape(-1, *self.shape)
 
     def weighted_sums(self, coefficients: Array) -> Array:
@@ -300,8 +303,7 @@ class Engine(ABC):
             shifted = self._shifted(features, stated.task)
             found = self._products(shifted, stated, kept)
         if found.is_doubtful.any():
-            explained = np.where(found.is_doubtful[:, None, None], found.fit, 0)
-            stated = replace(stated, explained=explained)
+            stated = replace(stated, explained=found.explained())
             found = self._products(shifted, stated, kept)
         return found.finish(self.samples, stated, shifted.shift)
 
@@ -326,21 +328,9 @@ class Engine(ABC):
         """Have features made without their mean, of those tasks where it is known to matter."""
         if self._centre.means is None:
             return features
-        rows = features.plan.rows
-        whole = self._rows(self._whole(features)) if features.plan.support is not None else rows
-        shift = self._centre.features(replace(whole, scale=1.0), features.modes, task)
+        rows = replace(features.plan.whole_rows(self.shape), scale=1.0)
+        shift = self._centre.features(rows, features.modes, task)
         return replace(features, shift=shift.astype(features.dtype))
-
-    def _whole(self, features: Features) -> list[Array]:
-        """Return components of whole length again, of which a plan has the entries that count."""
-        support, rows = features.plan.support, features.plan.rows
-        assert support is not None
-        whole = []
-        for factor, used, p in zip(rows.factors, support, self.shape, strict=True):
-            full = np.zeros((len(rows), p), factor.dtype)
-            full[:, used] = factor
-            whole.append(full.reshape(-1, rows.n_terms, p))
-        return whole
 
 
 class Projected:
@@ -352,6 +342,7 @@ class Projected:
     def __init__(self, engine: Engine, features: Features, task: Array, kept: Any) -> None:
         self._engine, self._plain, self._task, self._from = engine, features, task, kept
         self._blocks: Any = None
+        self._shift: Array | None = None
 
     @property
     def n_features(self) -> int:
@@ -361,7 +352,8 @@ class Projected:
 
     def whole(self) -> Array:
         """Return the features of all samples in one array."""
-        return self._engine._collect(self._kernel(), kept=self._from)
+        kernel = partial(kernels.features_of, features=self._features())
+        return self._engine._collect(kernel, kept=self._from)
 
     def times(self, vectors: Array) -> Array:
         """Return the features times vectors ``(K, q)``: ``(K, n_samples)``."""
@@ -370,26 +362,32 @@ class Projected:
 
     def products(self, weights: Array, response: Array) -> tuple[Array, Array]:
         """Return Gram matrices and moments in weights ``(K, n_samples)`` times the tasks' own."""
-        found = self._products(weights, response, None)
+        found, explained = self._products(weights, response, None), None
         if found.is_doubtful.any() and self._engine._shift(self._task[found.is_doubtful]):
             self._blocks = None
             found = self._products(weights, response, None)
         if found.is_doubtful.any():
-            found = self._products(weights, response, found.fit)
-        return found.without_nuisance()
+            explained = found.explained()
+            found = self._products(weights, response, explained)
+        samples = self._engine.samples
+        own = samples.weights_of(self._task)
+        weight = np.mean(weights if own is None else weights * own, axis=1)
+        return found.settled(len(samples), self._shift, explained, weight)
 
     def _products(self, weights: Array, response: Array, explained: Array | None) -> Unfinished:
         kernel = partial(kernels.curved_products, task=self._task, explained=explained)
         gram, cross, own = self._engine._total(kernel, kept=self._made(), along=(weights, response))
         return Unfinished.of(gram, cross, own, np.empty((len(self._task), 0)))
 
-    def _kernel(self) -> Kernel:
-        features = self._engine._shifted(self._plain, self._task)
-        return partial(kernels.features_of, features=features)
+    def _features(self) -> Features:
+        return self._engine._shifted(self._plain, self._task)
 
     def _made(self) -> Any:
         if self._blocks is None:
-            self._blocks = self._engine._keep(self._kernel(), kept=self._from)
+            features = self._features()
+            kernel = partial(kernels.features_of, features=features)
+            self._shift = features.shift
+            self._blocks = self._engine._keep(kernel, kept=self._from)
         return self._blocks
 
 

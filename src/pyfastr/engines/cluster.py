@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pyfastr.engines.base import Engine, Kernel
 from pyfastr.engines.centre import Centre
-from pyfastr.engines.kernels import Block
+from pyfastr.engines.features import Block
 from pyfastr.engines.local import LocalEngine, add
 from pyfastr.engines.parallel import in_order, map_threads, one_thread
 from pyfastr.engines.samples import Samples

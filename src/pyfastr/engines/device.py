@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pyfastr.engines.arrays import AnyArray, room_beside
 from pyfastr.engines.base import Kernel
-from pyfastr.engines.kernels import Block
+from pyfastr.engines.features import Block
 from pyfastr.engines.local import LocalEngine
 from pyfastr.sources import block_where_it_is
 from pyfastr.sources.namespaces import to_device, to_host

@@ -118,18 +118,43 @@ class Unfinished:
         beside = self.own[:, None, :-1, -1].astype(gram.dtype) @ self.fit
         return gram, moment - beside[:, 0]
 
-    def finish(self, samples: Samples, stated: Stated, shift: Array | None) -> Equations:
-        """Return the equations; where X does not vary beside the nuisance, of no feature."""
+    def settled(
+        self, n_samples: int, shift: Array | None, explained: Array | None, weight: Any = 1.0
+    ) -> tuple[Array, Array]:
+        """Return the same; where X does not vary beside the nuisance, zeros instead of rounding.
+
+        Parameters
+        ----------
+        n_samples : int
+        shift : ndarray of shape (K, q), optional
+            What was subtracted from the features of every sample.
+        explained : ndarray of shape (K, c, q), optional
+            Coefficients of the nuisance that was taken out of the features first.
+        weight : float or ndarray of shape (K,)
+            Mean weight of the samples.
+        """
         gram, moment = self.without_nuisance()
         size = np.zeros(len(gram))
         if shift is not None:
-            size += len(samples) * np.einsum("kq,kq->k", shift, shift)
-        if stated.explained is not None:
-            size += np.einsum("kcq,kcq->k", stated.explained, stated.explained)
-        rounding = (ROUNDING * np.finfo(gram.dtype).eps) ** 2 * size
+            size += n_samples * np.einsum("kq,kq->k", shift, shift)
+        if explained is not None:
+            size += np.einsum("kcq,kcq->k", explained, explained)
+        rounding = (ROUNDING * np.finfo(gram.dtype).eps) ** 2 * weight * size
         nothing = (np.einsum("kii->k", gram) <= rounding) & (size > 0)
         gram[nothing], moment[nothing] = 0, 0
+        return gram, moment
+
+    def finish(self, samples: Samples, stated: Stated, shift: Array | None) -> Equations:
+        """Return the equations, and how well the models fit."""
+        gram, moment = self.settled(len(samples), shift, stated.explained)
         return Equations(gram, moment, Fits.of(self.left, samples, stated.task))
+
+    def explained(self) -> Array:
+        """Return the fit of features by the nuisance for doubtful models, and zero for others.
+
+        What is left of one model must not decide how the products of another are rounded.
+        """
+        return np.where(self.is_doubtful[:, None, None], self.fit, 0)
 
 
 def solve_nuisance(gram: Array, rhs: Array) -> Array:

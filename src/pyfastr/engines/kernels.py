@@ -8,7 +8,7 @@ A block may be on a device, in the arrays of its library. What belongs to its sa
 what is told of models comes from NumPy and is small.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
@@ -25,115 +25,19 @@ from pyfastr.engines.arrays import (
     map_parts,
     permuted,
     reshaped,
-    room_beside,
     row_products,
     times,
 )
 from pyfastr.engines.draws import Draw
+from pyfastr.engines.features import Block, Features
 from pyfastr.engines.parallel import scratch, unlocking_columns
 from pyfastr.engines.plan import CACHE_BYTES, Plan
-from pyfastr.engines.samples import Samples
 from pyfastr.sources.namespaces import cast, namespace_of
 
 Array = NDArray[Any]
 
-# Of features of a block that a thread makes at one time.
-FEATURES_BYTES = 16 << 20
 # Of parts of a batch that numpy works on at one time, and how many there should be for all threads.
 WORK_BYTES, ENOUGH_PARTS = 8 << 20, 16
-
-
-@dataclass(frozen=True)
-class Block:
-    """Some samples, neighbours: their part of X, or what was kept of it, and what belongs to them.
-
-    Attributes
-    ----------
-    values : array
-        Of NumPy, or of another library and on its device.
-    first : int
-        Number of the first sample.
-    samples : Samples
-    """
-
-    values: AnyArray
-    first: int
-    samples: Samples
-
-    def __len__(self) -> int:
-        return int(self.samples.response.shape[1])
-
-
-@dataclass(frozen=True)
-class Features:
-    """Features ``(K, n, q)`` of some models: projections of their terms side by side.
-
-    Attributes
-    ----------
-    plan : Plan
-    modes : tuple of int
-        One, or several whose features stand side by side.
-    dtype : numpy.dtype
-        Of the features and all that is made of them.
-    shift : ndarray of shape (K, q) or None
-        What is subtracted from the features of every sample.
-    """
-
-    plan: Plan
-    modes: tuple[int, ...]
-    dtype: Any
-    shift: Array | None = None
-
-    @property
-    def width(self) -> int:
-        """Number of features q."""
-        rows = self.plan.rows
-        return rows.n_terms * sum(rows.shape[m] for m in self.modes)
-
-    def parts(self, block: Block) -> list[slice]:
-        """Cut the models into parts whose features of a block are made at one time."""
-        n_models = len(self.plan.rows) // self.plan.rows.n_terms
-        room = FEATURES_BYTES if is_ours(block.values) else room_beside(block.values)
-        step = max(1, room // max(1, len(block.samples) * self.width * self.dtype.itemsize))
-        return [slice(i, min(i + step, n_models)) for i in range(0, n_models, step)]
-
-    def take(self, part: slice) -> "Features":
-        """Return the features of some models."""
-        if self.plan.rows.places(part) == slice(0, len(self.plan.rows)):
-            return self
-        shift = None if self.shift is None else self.shift[part]
-        return Features(self.plan.take(part), self.modes, self.dtype, shift)
-
-    def beside(self, block: Block, part: slice) -> Block:
-        """Return a block as it is for some models: kept products are of each model."""
-        if not self.plan.kept:
-            return block
-        return replace(block, values=block.values[self.plan.rows.places(part), ...])
-
-    def of(self, values: AnyArray) -> AnyArray:
-        """Return the features of one block; they may stand in the thread's scratch memory."""
-        found = self.plan.project(values)
-        parts = [side_by_side(found[m], self.plan.rows.n_terms) for m in self.modes]
-        if len(parts) == 1:
-            return parts[0]
-        if not is_ours(values):
-            return join(parts, axis=2)
-        shape = (*parts[0].shape[:2], sum(part.shape[2] for part in parts))
-        return np.concatenate(parts, axis=2, out=scratch(shape, self.dtype, "joint"))
-
-    def part(self, features: AnyArray, part: slice) -> AnyArray:
-        """Return the features of some models in the type that is asked for, shifted."""
-        if not is_ours(features):
-            some = cast(features[part, ...], self.dtype)
-            return some if self.shift is None else some - beside(self.shift[part][:, None], some)
-        some = features[part]
-        if self.shift is None and some.dtype == self.dtype:
-            return some
-        room = scratch(some.shape, self.dtype, "part")
-        if self.shift is None:
-            np.copyto(room, some)
-            return room
-        return np.subtract(some, self.shift[part][:, None], out=room)
 
 
 @dataclass(frozen=True)
@@ -386,15 +290,17 @@ def kept_times(block: Block, vectors: Array) -> AnyArray:
 
 
 def drawn_sums(
-    block: Block, draw: Draw | None, task: Array, scale: float
+    block: Block, draw: Draw | None, task: Array, tasks: Array, scale: float
 ) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Return sums of samples weighted by their response, and what takes the nuisance out of them.
+
+    `tasks` are those that occur in `task`, once each.
 
     Returns
     -------
     sums : ndarray of shape (L, p1 * ... * pM)
-    columns : ndarray of shape (1 or T, c, p1 * ... * pM)
-        Sums of samples weighted by the nuisance.
+    columns : ndarray of shape (1 or len(tasks), c, p1 * ... * pM)
+        Sums of samples weighted by the nuisance of each of these tasks.
     explained : ndarray of shape (L, c)
         Sums of the nuisance weighted as the samples are.
     """
@@ -404,8 +310,8 @@ def drawn_sums(
         coefficients = coefficients * beside(draw.exponential(block.first, n), coefficients)
     g = samples.weights_of(task)
     coefficients = coefficients if g is None else coefficients * g
-    C = samples.nuisance
-    weighted = C if samples.weights is None else C * samples.weights[..., None]
+    C, g = samples.nuisance_of(tasks), samples.weights_of(tasks)
+    weighted = C if g is None else C * g[..., None]
     explained = (coefficients[:, None, :] @ samples.nuisance_of(task))[:, 0, :]
     T, _, c = weighted.shape
     rows = join([coefficients, reshaped(permuted(weighted, (0, 2, 1)), (T * c, n))])
@@ -418,15 +324,6 @@ def weighted_sums(block: Block, coefficients: AnyArray, scale: float) -> tuple[A
     """Return ``sum_i c[l, i] X_i / scale`` for every row of coefficients."""
     rows = cast(coefficients / scale, dtype_of(block.values))
     return (rows @ reshaped(block.values, (len(block), -1)),)
-
-
-def side_by_side(projection: AnyArray, n_terms: int) -> AnyArray:
-    """Put the projections ``(K * R, n, p)`` of a model's terms side by side: ``(K, n, R p)``."""
-    L, n, p = projection.shape
-    if n_terms == 1:
-        return projection
-    terms = permuted(reshaped(projection, (L // n_terms, n_terms, n, p)), (0, 2, 1, 3))
-    return reshaped(terms, (L // n_terms, n, n_terms * p))
 
 
 def cache_parts(array: Array) -> list[slice]:

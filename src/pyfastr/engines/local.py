@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pyfastr.engines.arrays import beside
 from pyfastr.engines.base import Engine, Kernel
 from pyfastr.engines.centre import Centre
-from pyfastr.engines.kernels import Block
+from pyfastr.engines.features import Block
 from pyfastr.engines.parallel import in_order
 from pyfastr.engines.samples import Samples
 from pyfastr.sources import RoundedSource, Source, is_in_memory, thin

@@ -2,8 +2,9 @@
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from math import prod
@@ -19,6 +20,8 @@ Array = NDArray[Any]
 
 # Of a result, up to which numpy lets no other thread work.
 LOCKED_ENTRIES = 500
+# Items begun or done for each thread before the first of them is wanted.
+AHEAD = 3
 # Bytes of memory that a thread keeps for each use.
 MOST_SCRATCH = 32 << 20
 
@@ -181,4 +184,21 @@ def in_order(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[
         if n_threads < 2 or len(items) < 2 or _alone.is_so:
             yield from map(quietly, items)
         else:
-            yield from _pool(n_threads).map(quietly, items)
+            yield from _a_few_ahead(_pool(n_threads), quietly, items, AHEAD * n_threads)
+
+
+def _a_few_ahead(
+    pool: ThreadPoolExecutor, work: Callable[[Item], Result], items: Sequence[Item], most: int
+) -> Iterator[Result]:
+    """Yield results in order; no more than so many wait, as those of all blocks may be large."""
+    pending: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            if len(pending) == most:
+                yield pending.popleft().result()
+            pending.append(pool.submit(work, item))
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        for future in pending:
+            future.cancel()

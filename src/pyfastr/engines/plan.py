@@ -135,6 +135,16 @@ class Plan:
         """Return the same for some of the models."""
         return replace(self, rows=self.rows.take(models))
 
+    def whole_rows(self, shape: Sequence[int]) -> Rows:
+        """Return the rows for whole samples, with zeros for entries that are not read."""
+        if self.support is None:
+            return self.rows
+        factors = []
+        for factor, used, p in zip(self.rows.factors, self.support, shape, strict=True):
+            factors.append(np.zeros((len(self.rows), p), factor.dtype))
+            factors[-1][:, used] = factor
+        return replace(self.rows, factors=factors)
+
     def project(self, values: AnyArray) -> dict[int, AnyArray]:
         """Return the projections ``(K * R, n, p_m)`` of a block by mode.
 
