@@ -60,7 +60,7 @@ def test_whitening_partials_out_and_weighs(naive, kind, n_covariates, shift, fit
     # Of features a million times as large as what is left, as many digits are lost.
     tolerance = 1e-12 * max(1, shift)
     for extra in (None, further):
-        Q, z = problem.whiten_by(features, response, TASK, extra)
+        Q, z = problem.whiten(features, response, TASK, extra)
         for k, task in enumerate(TASK):
             g = weights_of(problem, task) * (1 if extra is None else extra[k])
             expected = naive.partial_out(features[k], response[k], nuisance, g)

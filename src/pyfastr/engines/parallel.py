@@ -66,8 +66,9 @@ class _SingleThreadedBlas:
             finally:
                 for library, n_threads in zip(libraries, before, strict=True):
                     library.set_num_threads(n_threads)
-                    # Newer ones let one thread limit OpenBLAS until it says that it is done.
-                    getattr(library, "clear_controlling_thread", int)()
+                    if hasattr(library, "clear_controlling_thread"):
+                        # Only one thread may limit OpenBLAS until it says that it is done.
+                        library.clear_controlling_thread()
         finally:
             self._lock.release()
 

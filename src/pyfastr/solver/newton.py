@@ -64,7 +64,7 @@ def _towards(
     """Ridge solution of the weighted least squares of a step, and the trace of its Gram matrix."""
     if projected.n_features > problem.n_samples:
         features = projected.whole() if mask is None else projected.whole() * mask[:, None]
-        Q, z = problem.whiten_by(features, response, task, curvature)
+        Q, z = problem.whiten(features, response, task, curvature)
         return ridge_solution(Q, z, penalty), np.einsum("kni,kni->k", Q, Q)
     gram, moment = projected.products(curvature, response)
     if mask is not None:

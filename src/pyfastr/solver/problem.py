@@ -103,17 +103,14 @@ class Problem:
             target=self.target[part],
         )
 
-    def whiten(self, features: Array, response: Array, task: Array) -> tuple[Array, Array]:
+    def whiten(
+        self, features: Array, response: Array, task: Array, further: Array | None = None
+    ) -> tuple[Array, Array]:
         """Take the nuisance out of features ``(K, N, q)`` and response ``(K or 1, N)``, and weigh.
 
-        Plain least squares on what is returned is weighted least squares with the nuisance.
+        Plain least squares on what is returned is weighted least squares with the nuisance, in
+        further weights ``(K, N)`` of each model times the task's.
         """
-        return self.whiten_by(features, response, task, None)
-
-    def whiten_by(
-        self, features: Array, response: Array, task: Array, further: Array | None
-    ) -> tuple[Array, Array]:
-        """Do the same in further weights ``(K, N)`` of each model, times the task's."""
         g = self.samples.weights_of(task, further)
         dtype = features.dtype
         C = self.samples.nuisance_of(task).astype(dtype, copy=False)

@@ -180,7 +180,7 @@ def _dual_solution(
     features = features if mask is None else features * mask[:, None]
     g = None if draw is None else draw.exponential(0, problem.n_samples, features.dtype)
     z = problem.samples.response_of(task).astype(features.dtype, copy=False)
-    return ridge_solution(*problem.whiten_by(features, z, task, g), penalty)
+    return ridge_solution(*problem.whiten(features, z, task, g), penalty)
 
 
 def solve_equations(gram: Array, moment: Array, penalty: Penalty, mode: int) -> Array:
