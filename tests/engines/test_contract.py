@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from pyfastr import FasTRClassifier, FasTRClassifierCV, FasTRRegressor, FasTRRegressorCV
 from pyfastr.config import config_context
 from pyfastr.datasets import make_tensor_regression
-from pyfastr.engines import Draw
+from pyfastr.engines import Draw, engine_of
 from pyfastr.solver.losses import LOGISTIC, SQUARED
 from pyfastr.solver.models import Models
 from pyfastr.solver.penalties import Penalty
@@ -239,3 +239,16 @@ def test_a_sweep_reads_x_as_often_as_in_memory(store, place, kind, n_models):
     assert found == expected > 0
     for k in range(n_models):
         assert_allclose(others.coefficient(k), models.coefficient(k), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_samples_are_multiplied_with_each_other_where_they_are(store, place):
+    share = data().weights / data().weights.sum()
+    with config_context(memory_budget=BUDGET):
+        engine = engine_of(as_source(PLACES[place](data().X, store)), scale=2.0)
+        found, flat = engine.sample_products(share), engine.flattened()
+    X = data().X.reshape(N_SAMPLES, -1) / 2
+    assert_allclose(flat, X, rtol=1e-12)
+    centred = X - share @ X
+    assert_allclose(found, centred @ centred.T, rtol=0, atol=1e-10)
+    assert engine.passes == 2

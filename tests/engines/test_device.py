@@ -191,8 +191,9 @@ def test_models_predict_samples_that_are_scaled_on_the_device(library):
 @pytest.mark.parametrize("kind", [DeviceEngine, ManyBlocks])
 @pytest.mark.parametrize("n_used", [12, 30])
 def test_inner_products_of_pairs_of_samples(library, n_used, kind):
-    X = draw(20, (30,))
-    used, shift = np.arange(30) < n_used, X.mean(axis=0)
-    found = kind(DeviceSource(library.array(X)), scale=2.0).sample_products(used, shift)
-    some = (X / 2 - shift)[:, used]
-    assert_allclose(found, some @ some.T, rtol=1e-12, atol=1e-12)
+    X = draw(20, (6, 5))
+    used, share = np.arange(30).reshape(6, 5) < n_used, np.arange(20) / 190
+    engine = kind(DeviceSource(library.array(X)), scale=2.0)
+    some = (X - np.tensordot(share, X, 1))[:, used] / 2
+    assert_allclose(engine.sample_products(share, used), some @ some.T, rtol=1e-12, atol=1e-12)
+    assert engine.passes == 1

@@ -7,8 +7,10 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import joblib
 import numpy as np
 import pytest
+from joblib.externals.loky import get_reusable_executor
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from pyfastr.engines.parallel import in_order, map_threads, one_thread, scratch, solve_vectors
@@ -128,6 +130,20 @@ assert map_threads(abs, range(-9, 0)) == list(range(9, 0, -1))
 """
     # Python warns of forks in processes with threads, which is what is tried here.
     subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=60)
+
+
+def test_a_worker_of_joblib_keeps_to_the_threads_that_it_is_given():
+    def is_alone(_):
+        # Functions of this module are unknown to the worker, which is given this one as it is.
+        used = map_threads(lambda _: threading.get_ident(), range(8))
+        return set(used) == {threading.get_ident()}
+
+    try:
+        with joblib.parallel_config("loky", inner_max_num_threads=1):
+            found = joblib.Parallel(2)(joblib.delayed(is_alone)(i) for i in range(4))
+    finally:
+        get_reusable_executor().shutdown(wait=True)
+    assert found == [True] * 4
 
 
 @pytest.mark.parametrize("n_models", [1, 7, 300])

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.engines import Draw
+from pyfastr.solver.agreement import agree
 from pyfastr.solver.models import Models, cosines
 from pyfastr.solver.policy import Pace, SearchPolicy
 from pyfastr.solver.polish import Polished, Step, polish
@@ -22,6 +23,8 @@ from pyfastr.sources import ArraySource
 POLICY = SearchPolicy()
 RACE = POLICY.race
 SHAPES = [(6, 5), (5, 4, 3), (4, 3, 2, 3)]
+# As for a large X, whose samples cost more than calls.
+OF_LARGE = replace(POLICY, race=replace(RACE, thinned_from_bytes=0))
 
 
 def seeded(seed, n_tasks=1):
@@ -241,21 +244,23 @@ def sweeps_of(*paces):
 
 # There are 11 degrees of freedom: twice as many samples make a sprint.
 @pytest.mark.parametrize(
-    ("n_samples", "noise", "expected"),
+    ("policy", "n_samples", "noise", "expected"),
     [
-        (400, 0.01, [RACE.sprint]),
-        (400, 3.0, [*[RACE.sprint] * RACE.n_sprints, RACE.long_run]),
-        (30, 0.01, [RACE.sprint]),
-        (20, 0.01, [RACE.long_run]),
+        (POLICY, 400, 0.01, [RACE.sprint]),
+        (OF_LARGE, 400, 0.01, [RACE.sprint]),
+        (OF_LARGE, 400, 3.0, [*[RACE.sprint] * RACE.n_sprints, RACE.long_run]),
+        (POLICY, 30, 3.0, [*[RACE.sprint] * RACE.n_sprints, RACE.long_run]),
+        (POLICY, 30, 0.01, [RACE.sprint]),
+        (POLICY, 20, 0.01, [RACE.long_run]),
     ],
 )
 def test_a_race_is_a_sprint_where_samples_abound_and_long_where_they_are_noisy(
-    n_samples, noise, expected
+    policy, n_samples, noise, expected
 ):
     X, y, *_ = draw((6, 5), n_samples, noise=noise)
     problem = make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=True)
     with noted_paces() as paces:
-        _, found = raced(problem, 8, seeded(0))
+        _, found = raced(problem, 8, seeded(0), policy)
     assert paces == sweeps_of(*expected)
     best = found.models.take(np.argsort(found.objective)[:1])
     # In any case the result is a solution of all samples.
@@ -263,11 +268,45 @@ def test_a_race_is_a_sprint_where_samples_abound_and_long_where_they_are_noisy(
     assert_allclose(best.coefficient(), again.coefficient(), rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize(("n_samples", "n_seen"), [(400, 27), (30, 30)])
-def test_a_sprint_looks_at_no_more_samples_than_it_needs(n_samples, n_seen):
-    # 2.5 for each of the 11 degrees of freedom, unless that saves too few.
+def test_in_noise_a_sprint_whose_starts_agree_ends_the_search():
+    X, y, *_ = draw((6, 5), 400, noise=3.0)
+    problem = make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=True)
+    with noted_paces() as paces:
+        (found,) = searched(problem, POLICY)
+    assert paces == sweeps_of(RACE.sprint)
+    assert found.starts.n_hits >= RACE.agreeing
+    # A long search finds no better solution.
+    patient = replace(POLICY, race=replace(RACE, agreement_needs=np.inf, n_sprints=0))
+    best = [f.solutions.take(slice(0, 1)) for f in (found, *searched(problem, patient))]
+    assert cosines(Models.concatenate(best))[0, 1] > POLICY.rounds.same_cosine
+
+
+def searched(problem, policy):
+    options = {"kind": "mixed", "n_init": "auto", "ridge": 1e-5, "policy": policy}
+    return search(problem, 1, rng=np.random.default_rng(0), **options)
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "n_same", "expected"),
+    [(400, 4, True), (400, 3, True), (400, 2, False), (40, 4, False)],
+)
+def test_starts_agree_if_most_end_in_the_best_solution_and_samples_abound(
+    n_samples, n_same, expected
+):
     *_, problem = draw((6, 5), n_samples)
-    assert _for_a_sprint(problem, 1, np.random.default_rng(0), POLICY).n_samples == n_seen
+    models = Models.random(4, 1, (6, 5), np.random.default_rng(0))
+    models = models.take(np.array([0] * n_same + [1, 2, 3])[:4])
+    merit = np.arange(4.0)
+    assert agree(problem, Polished(models, merit, merit), 0, POLICY) == expected
+
+
+@pytest.mark.parametrize(
+    ("policy", "n_samples", "n_seen"), [(OF_LARGE, 400, 27), (OF_LARGE, 30, 30), (POLICY, 400, 400)]
+)
+def test_a_sprint_looks_at_no_more_samples_than_it_needs(policy, n_samples, n_seen):
+    # 2.5 for each of the 11 degrees of freedom, unless that saves too few, or X is small.
+    *_, problem = draw((6, 5), n_samples)
+    assert _for_a_sprint(problem, 1, np.random.default_rng(0), policy).n_samples == n_seen
 
 
 # There are 17 degrees of freedom: twice as many samples are plenty, but a sprint would need 48.
@@ -310,7 +349,7 @@ def test_a_sprint_that_ended_in_a_wrong_valley_is_run_again():
     problem = make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=True)
     # So short, and of so few starts, that some fail and others do not.
     hasty = Pace(n_sweeps=1, halvings=(), n_cooling=1, n_final=1)
-    policy = replace(POLICY, race=replace(RACE, sprint=hasty, n_sprints=50))
+    policy = replace(OF_LARGE, race=replace(OF_LARGE.race, sprint=hasty, n_sprints=50))
     n_sprints = []
     for seed in range(12):
         with noted_paces() as paces:
@@ -329,10 +368,10 @@ def test_only_the_first_round_begins_with_a_sprint():
     problem = make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=True)
     # No gap between solutions, not even an infinite one, and no number of hits ends the search.
     never = {"enough_hits": 10_000, "gap_of_one": np.nan, "gap_of_several": np.nan}
-    policy = replace(POLICY, rounds=replace(POLICY.rounds, **never, budget=32))
-    rng = np.random.default_rng(0)
+    race = replace(RACE, agreement_needs=np.inf)
+    policy = replace(POLICY, race=race, rounds=replace(POLICY.rounds, **never, budget=32))
     with noted_paces() as paces:
-        search(problem, 1, kind="mixed", n_init="auto", ridge=1e-5, rng=rng, policy=policy)
+        searched(problem, policy)
     sprints, long_runs = [RACE.sprint] * RACE.n_sprints, [RACE.long_run] * 3
     assert paces == sweeps_of(*sprints, *long_runs)
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.problem import make_problem
-from pyfastr.solver.vector import elementary_ridge
+from pyfastr.solver.vector import VectorTask, refit_vectors, ridge_starts, shrunk
 from pyfastr.sources import ArraySource
 
 
@@ -20,7 +20,7 @@ def found_coefficient(X, y, ridge, threshold, used=None, block_bytes=100, **opti
     options = {"fit_intercept": True, **options}
     source = ArraySource(X, block_bytes=block_bytes)
     problem = make_problem(source, y, x_scale=float(np.abs(X).max()), **options)
-    models = elementary_ridge(problem, Penalty(ridge, threshold), used=used)
+    models = shrunk(VectorTask(problem).solutions([ridge], used), Penalty(ridge, threshold))
     return models.coefficient() * problem.y_scale[0] / problem.x_scale
 
 
@@ -68,3 +68,50 @@ def test_float32_keeps_its_precision(n_samples):
     exact = X.astype(float)
     expected = closed_form(exact - exact.mean(axis=0), y - y.mean(), 0.1, 0.0)
     assert_allclose(found_coefficient(X, y, 0.1, 0.0), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_samples", [5, 40])
+def test_refits_are_ridge_solutions_of_the_features_that_are_left(n_samples):
+    X, y = draw(n_samples)
+    problem = make_problem(ArraySource(X), np.stack([y, y[::-1]]), x_scale=1.0, fit_intercept=True)
+    thresholds, ridges = np.array([0.6, 0.0, 0.3, 0.1] * 2), np.array([0.1, 0.1, 1.0, 1.0] * 2)
+    starts = ridge_starts(problem, [0.1, 1.0]).take(np.array([0, 0, 1, 1, 2, 2, 3, 3]))
+    models = shrunk(starts, Penalty(ridges, thresholds))
+    # In an order of their own, several tasks among each other.
+    order = np.array([5, 0, 3, 6, 1, 2, 7, 4])
+    found = refit_vectors(problem, models.take(order), ridges[order])
+    assert_array_equal(found.task, models.task[order])
+    for k, number in enumerate(order):
+        used = models.coefficient(number) != 0
+        target = (y, y[::-1])[number // 4]
+        bare = X[:, used] - X[:, used].mean(axis=0)
+        eased = ridges[number] * used.mean()
+        expected = closed_form(bare, target - target.mean(), eased, 0.0)
+        own = found.coefficient(k) * problem.y_scale[number // 4]
+        assert_array_equal(own[~used], 0)
+        assert_allclose(own[used], expected, rtol=1e-9, atol=1e-12)
+
+
+class Counted(ArraySource):
+    """Counts how often blocks are read."""
+
+    n_reads = 0
+
+    def read(self, rows):
+        self.n_reads += 1
+        return super().read(rows)
+
+
+def test_x_is_read_no_more_often_for_more_ridges_and_thresholds():
+    X, y = draw(40)
+    n_reads = []
+    for ridges, thresholds in (([0.1], [0.1]), ([0.1, 1.0, 10.0], np.linspace(0, 0.9, 9))):
+        source = Counted(X)
+        problem = make_problem(source, y, x_scale=1.0, fit_intercept=True)
+        each = np.repeat(np.arange(len(ridges)), len(thresholds))
+        ridge = np.repeat(ridges, len(thresholds))
+        starts = ridge_starts(problem, ridges).take(each)
+        models = shrunk(starts, Penalty(ridge, np.tile(thresholds, len(ridges))))
+        refit_vectors(problem, models, ridge)
+        n_reads.append(source.n_reads)
+    assert n_reads[0] == n_reads[1] > 0

@@ -10,7 +10,7 @@ from distributed import Client, LocalCluster
 from numpy.testing import assert_allclose, assert_array_equal
 
 from pyfastr import FasTRClassifier, FasTRRegressor
-from pyfastr.sources import as_source, largest_entry
+from pyfastr.sources import as_source, largest_entry, look_over
 
 N_CHUNKS = 12
 
@@ -77,3 +77,11 @@ def test_fits_give_the_answer_of_memory(client, X, kind):
         y, options["loss"] = y > 0, "logistic"
     found, expected = (kind(**options).fit(samples, y) for samples in (chunked(X), X))
     assert_allclose(found.coef_, expected.coef_, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize(("entry", "left"), [(0.0, ((0, 1),)), (1.0, ())])
+def test_workers_compare_samples_with_their_mirror_images(client, X, entry, left):
+    X = X[:, :4, :4, 0] + X[:, :4, :4, 0].swapaxes(1, 2)
+    X[-1, 0, 1] += entry
+    source = as_source(chunked(X))
+    assert look_over(source, ((0, 1),)) == (np.abs(X).max(), left)

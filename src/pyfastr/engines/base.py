@@ -17,6 +17,7 @@ from pyfastr.engines.centre import Centre
 from pyfastr.engines.draws import Draw
 from pyfastr.engines.equations import Equations, Fits, Unfinished
 from pyfastr.engines.features import Features
+from pyfastr.engines.flat import FlatSamples
 from pyfastr.engines.kernels import Stated
 from pyfastr.engines.plan import (
     Kept,
@@ -48,7 +49,7 @@ class Coefficients(Protocol):
     def task(self) -> Array: ...
 
 
-class Engine(ABC):
+class Engine(FlatSamples, ABC):
     """X in blocks of samples, with responses, weights and nuisance bound to them.
 
     A verb applies a pure kernel to every block, where the block is, and adds the small results.
@@ -119,18 +120,6 @@ class Engine(ABC):
         """Return what a kernel makes of every block, ``(K, n, ...)``, joined along the samples."""
 
     @abstractmethod
-    def sample_products(self, used: Array, shift: Array) -> Array:
-        """Return inner products of all pairs of samples that are vectors: ``(N, N)``.
-
-        Parameters
-        ----------
-        used : ndarray of shape (p,) of bool
-            The features that count.
-        shift : ndarray of shape (p,)
-            What is subtracted from every sample first.
-        """
-
-    @abstractmethod
     def bind(self, samples: Samples, scale: float) -> Self:
         """Return an engine of the same X with other responses, weights and nuisance."""
 
@@ -160,14 +149,17 @@ class Engine(ABC):
         features = Features(plan, (mode,), models.scales.dtype)
         return self._equations(features, Stated(models.task, draw, vectors), kept)
 
-    def joint_equations(self, models: Coefficients) -> Equations:
+    def joint_equations(
+        self, models: Coefficients, modes: Sequence[int] | None = None
+    ) -> Equations:
         """Return those of a joint step of all modes, whose moments are of the residuals.
 
-        One pass over X.
+        Or of several modes with the first among them. One pass over X.
         """
         self._kept = None
-        plan, modes = plan_to_all(self._rows(models.components)), tuple(range(len(self.shape)))
-        vectors = np.zeros((len(models.task), sum(c[0].size for c in models.components)))
+        modes = tuple(range(len(self.shape)) if modes is None else modes)
+        plan = plan_to_all(self._rows(models.components), modes)
+        vectors = np.zeros((len(models.task), sum(models.components[m][0].size for m in modes)))
         vectors[:, : models.components[0][0].size] = _vectors(models, 0)
         stated = Stated(models.task, None, vectors, of_residuals=True)
         return self._equations(Features(plan, modes, np.dtype(float)), stated, None)
@@ -199,9 +191,8 @@ class Engine(ABC):
             components = [c[part] for c in models.components]
             plan, kept = self._serve(self._rows(components), last)
             features = Features(plan, (last,), np.dtype(float))
-            kernel = partial(
-                kernels.fitted, features=features, vectors=_vectors(models, last)[part]
-            )
+            vectors = _vectors(models, last)[part]
+            kernel = partial(kernels.fitted, features=features, vectors=vectors)
             parts.append(self._collect(kernel, kept=kept))
         return np.concatenate(parts)
 
@@ -217,10 +208,14 @@ class Engine(ABC):
         kernel = partial(kernels.projected, plan=plan, mode=mode)
         return self._collect(kernel, kept=kept).reshape(K, R, self.n_samples, p)
 
-    def project_all(self, components: Sequence[Array]) -> Array:
-        """Return the features of all modes side by side ``(K, n_samples, q)``, in float64."""
+    def project_all(self, components: Sequence[Array], modes: Sequence[int] | None = None) -> Array:
+        """Return the features of all modes side by side ``(K, n_samples, q)``, in float64.
+
+        Or of several modes.
+        """
         self._kept = None
-        plan, modes = plan_to_all(self._rows(components)), tuple(range(len(self.shape)))
+        modes = tuple(range(len(self.shape)) if modes is None else modes)
+        plan = plan_to_all(self._rows(components), modes)
         features = Features(plan, modes, np.dtype(float))
         return self._collect(partial(kernels.features_of, features=features))
 
@@ -256,6 +251,8 @@ class Engine(ABC):
         several = len(self.samples.response) > 1
         limit = self.budget.batch_beside(self.n_bytes, several_tasks=several)
         n_parts = ceil(n_models / max(1, limit // bytes_per_model))
+        if n_parts == 1:
+            return [slice(0, n_models)]
         edges = np.linspace(0, n_models, n_parts + 1).astype(int).tolist()
         return [slice(i, j) for i, j in pairwise(edges)]
 
@@ -314,8 +311,7 @@ class Engine(ABC):
     def _shift(self, task: Array) -> bool:
         """Find the means of X of some tasks in one pass, if they help and are not known yet."""
         weights = self.samples.weights
-        if weights is None:
-            weights = np.ones((1, self.n_samples))
+        weights = np.ones((1, self.n_samples)) if weights is None else weights
         rows = np.unique(task) if len(weights) > 1 else np.zeros(1, int)
         if not self.samples.has_intercept or self._centre.knows(rows):
             return False

@@ -51,7 +51,7 @@ class Centre:
         """Return the features ``(K, q)`` of every model's mean."""
         assert self.means is not None
         means = self.means.astype(rows.factors[0].dtype, copy=False)
-        plan = plan_to(rows, modes[0]) if len(modes) == 1 else plan_to_all(rows)
+        plan = plan_to(rows, modes[0]) if len(modes) == 1 else plan_to_all(rows, modes)
         found = plan.project(means)
         own = task if len(means) > 1 else np.zeros_like(task)
         parts = []

@@ -143,21 +143,9 @@ class ClusterEngine(Engine):
         chunks = sorted((pair for group in found for pair in group), key=lambda pair: pair[0])
         return np.concatenate([values for _, values in chunks], axis=1)
 
-    def sample_products(self, used: Array, shift: Array) -> Array:
-        """Return inner products of all pairs of samples; chunks travel between the workers."""
-        kernel = partial(_features_of, used=used, shift=shift, scale=self.scale)
-
-        def start(parts: Sequence[Part]) -> list[Any]:
-            kept = self._start(parts, _values, kernel)
-            pairs = [(a, b) for i, a in enumerate(kept) for b in kept[: i + 1]]
-            return [self.source.client.submit(_pairs_of, a, b, pure=False) for a, b in pairs]
-
-        self.passes += 1
-        products = np.empty((self.n_samples,) * 2)
-        for found in self.source.results(start):
-            for rows, others, own in found:
-                products[rows, others], products[others, rows] = own, own.T
-        return products
+    @property
+    def _reads_columns(self) -> bool:
+        return True
 
     def _bind(self, parts: Sequence[Part]) -> list[Any]:
         """Send what belongs to the samples of parts to where their chunks are."""
@@ -242,20 +230,3 @@ def _some_samples(block: Block, numbers: Array) -> Array:
     """Return those samples of a block that have certain numbers, as a batch of one."""
     own = numbers[(numbers >= block.first) & (numbers < block.first + len(block.values))]
     return block.values[own - block.first][None]
-
-
-def _features_of(block: Block, used: Array, shift: Array, scale: float) -> Array:
-    """Return some features of a block of vectors, shifted."""
-    some = block.values if used.all() else block.values[:, used]
-    return (some / scale).astype(float, copy=False) - shift[used]
-
-
-def _pairs_of(
-    blocks: Sequence[tuple[int, Array]], others: Sequence[tuple[int, Array]]
-) -> list[tuple[slice, slice, Array]]:
-    """Inner products of the samples of two parts, and where they belong."""
-
-    def rows(block: tuple[int, Array]) -> slice:
-        return slice(block[0], block[0] + len(block[1]))
-
-    return [(rows(a), rows(b), a[1] @ b[1].T) for a in blocks for b in others]

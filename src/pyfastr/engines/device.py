@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.engines.arrays import AnyArray, room_beside
+from pyfastr.engines.arrays import AnyArray, beside, join, room_beside
 from pyfastr.engines.base import Kernel
 from pyfastr.engines.features import Block
 from pyfastr.engines.local import LocalEngine
@@ -49,6 +49,9 @@ class DeviceEngine(LocalEngine):
         blocks = self._keep(kernel, kept=kept).values()
         return np.concatenate([to_host(block) for block in blocks], axis=1)
 
+    def _is_at_hand(self) -> bool:
+        return False
+
     def _each(self, work: Callable[[slice], Any]) -> Iterable[Any]:
         # The library of X has threads of its own.
         return map(work, self._slices)
@@ -75,8 +78,12 @@ class DeviceEngine(LocalEngine):
             n_blocks = max(n_blocks, self.n_bytes / self._room())
         return self._cut(n_blocks)
 
-    def _pair_slices(self) -> list[slice]:
-        return self._cut(self.n_bytes / self._room())
+    def _product(self, columns: slice | Array, share: Array) -> Array:
+        """Multiply on the device, and bring back the product alone."""
+        blocks = list(self._keep(self._flattening(columns)).values())
+        part = join(blocks, axis=1)[0, ...]
+        part = part - beside(share, part) @ part
+        return to_host(part @ part.T)
 
     def _room(self) -> int:
         """Bytes of a block that is a copy."""

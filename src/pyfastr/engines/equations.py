@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from pyfastr.engines.kernels import Stated, work_parts
 from pyfastr.engines.parallel import map_threads
 from pyfastr.engines.samples import Samples, rows_of
+from pyfastr.engines.solving import solve
 
 Array = NDArray[Any]
 
@@ -40,10 +41,10 @@ class Fits:
         if not left.shape[1]:
             return cls(np.empty(0), np.empty(0))
         rss = np.maximum(left[:, 0] - np.sum(left[:, 2:] ** 2, axis=1), 0)
-        z, g = samples.response, samples.weights
-        total = rows_of(np.sum(z * z if g is None else z * z * g, axis=1), task)
-        aligned = (total - left[:, 1]) ** 2
-        explained = total - 2 * left[:, 1] + rss
+        total = rows_of(samples.total, task)
+        with_z = left[:, 1] - np.sum(left[:, 2:] * rows_of(samples.explained, task), axis=1)
+        aligned = (total - with_z) ** 2
+        explained = total - 2 * with_z + rss
         size = total * explained
         return cls(rss, 1 - aligned / np.where(size > 0, size, 1))
 
@@ -52,6 +53,11 @@ class Fits:
         """Tell where intercept and covariates explain nearly all of the sums of residuals."""
         explained = np.sum(left[:, 2:] ** 2, axis=1)
         return left[:, 0] - explained < np.finfo(float).eps ** CANCELLATION * left[:, 0]
+
+    def put(self, which: Array, new: "Fits") -> None:
+        """Replace those of some models, if models are judged."""
+        if len(self.rss):
+            self.rss[which], self.misfit[which] = new.rss, new.misfit
 
     def take(self, which: Array | slice) -> "Fits":
         """Return those of some models."""
@@ -73,6 +79,11 @@ class Equations:
     gram: Array
     moment: Array
     fits: Fits
+
+    def put(self, which: Array, new: "Equations") -> None:
+        """Replace those of some models."""
+        self.gram[which], self.moment[which] = new.gram, new.moment
+        self.fits.put(which, new.fits)
 
 
 @dataclass(frozen=True)
@@ -165,4 +176,4 @@ def solve_nuisance(gram: Array, rhs: Array) -> Array:
     diagonal = np.arange(gram.shape[1])
     gram = gram.copy()
     gram[:, diagonal, diagonal] += gram[:, diagonal, diagonal] == 0
-    return np.linalg.solve(gram, rhs)
+    return solve(gram, rhs)

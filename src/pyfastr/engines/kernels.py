@@ -32,7 +32,7 @@ from pyfastr.engines.draws import Draw
 from pyfastr.engines.features import Block, Features
 from pyfastr.engines.parallel import scratch, unlocking_columns
 from pyfastr.engines.plan import CACHE_BYTES, Plan
-from pyfastr.sources.namespaces import cast, namespace_of
+from pyfastr.sources.namespaces import cast, namespace_of, take
 
 Array = NDArray[Any]
 
@@ -324,6 +324,18 @@ def weighted_sums(block: Block, coefficients: AnyArray, scale: float) -> tuple[A
     """Return ``sum_i c[l, i] X_i / scale`` for every row of coefficients."""
     rows = cast(coefficients / scale, dtype_of(block.values))
     return (rows @ reshaped(block.values, (len(block), -1)),)
+
+
+def flattened(block: Block, columns: slice | Array, scale: float) -> AnyArray:
+    """Return some entries of the samples as vectors ``(1, n, n_columns)``, in float64."""
+    flat = reshaped(block.values, (len(block), -1))
+    some = (
+        flat[:, columns]
+        if is_ours(flat) or isinstance(columns, slice)
+        else take(flat, columns, axis=1)
+    )
+    some = cast(some, float)
+    return (some if scale == 1 else some / scale)[None, ...]
 
 
 def cache_parts(array: Array) -> list[slice]:

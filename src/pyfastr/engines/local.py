@@ -9,14 +9,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.engines.arrays import beside
-from pyfastr.engines.base import Engine, Kernel
+from pyfastr.engines.base import Coefficients, Engine, Kernel
 from pyfastr.engines.centre import Centre
+from pyfastr.engines.draws import Draw
+from pyfastr.engines.equations import Equations, Fits
 from pyfastr.engines.features import Block
+from pyfastr.engines.moments import Moments, Some, are_worth_making
 from pyfastr.engines.parallel import in_order
 from pyfastr.engines.samples import Samples
 from pyfastr.sources import RoundedSource, Source, is_in_memory, thin
-from pyfastr.sources.namespaces import cast, take, to_host
 
 Array = NDArray[Any]
 
@@ -51,6 +52,70 @@ class LocalEngine(Engine):
         self.source = source
         self._slices = self._joined()
         self._own = {rows.start: self.samples.rows(rows) for rows in self._slices}
+        self._moments: Moments | None = None
+        self._uses_moments = False
+
+    def mode_equations(
+        self, models: Coefficients, mode: int, draw: Draw | None = None, *, judged: bool = False
+    ) -> Equations:
+        """Return the normal equations of one mode's update, of moments where these serve."""
+        moments = self._moments_for(models) if draw is None else None
+        if moments is None:
+            return super().mode_equations(models, mode, draw, judged=judged)
+        told = moments.mode_equations(models, mode, judged=judged)
+        again = told.is_close | told.is_faint
+        if again.any():
+            some = super().mode_equations(Some.of(models, again), mode, judged=judged)
+            told.equations.put(again, some)
+        return told.equations
+
+    def joint_equations(
+        self, models: Coefficients, modes: Sequence[int] | None = None
+    ) -> Equations:
+        """Return those of a joint step of all modes, whose moments are of the residuals."""
+        moments = self._moments_for(models)
+        if moments is None:
+            return super().joint_equations(models, modes)
+        told = moments.joint_equations(models, modes)
+        again = told.is_close | told.is_faint
+        if again.any():
+            told.equations.put(again, super().joint_equations(Some.of(models, again), modes))
+        return told.equations
+
+    def losses(self, models: Coefficients) -> Fits:
+        """Return how well models fit the response."""
+        moments = self._moments_for(models)
+        if moments is None:
+            return super().losses(models)
+        told = moments.mode_equations(models, 0)
+        again = told.is_close | told.is_faint
+        if again.any():
+            told.equations.fits.put(again, super().losses(Some.of(models, again)))
+        return told.equations.fits
+
+    def memory(self) -> dict[str, Any]:
+        """Return what earlier verbs left behind that decides how later ones are rounded."""
+        return {**super().memory(), "moments": self._uses_moments}
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Go on as if these verbs had been asked of this engine; X is read when that is needed."""
+        super().recall(memory)
+        self._uses_moments = memory["moments"]
+
+    def _moments_for(self, models: Coefficients) -> Moments | None:
+        """Return the moments of X, made once a batch of models is worth them."""
+        self._uses_moments = self._uses_moments or (
+            self._is_at_hand() and are_worth_making(self.shape, self.samples, len(models.task))
+        )
+        if self._uses_moments and self._moments is None:
+            self.passes += 1
+            X = np.concatenate([self._values(rows) for rows in self._slices])
+            self._moments = Moments.of(X, self.samples, self.scale)
+        return self._moments
+
+    def _is_at_hand(self) -> bool:
+        """Whether X is in the memory of this process."""
+        return is_in_memory(self.source)
 
     def bind(self, samples: Samples, scale: float) -> Self:
         """Return an engine of the same X with other responses, weights and nuisance."""
@@ -134,43 +199,9 @@ class LocalEngine(Engine):
                 joined.append(some)
         return joined
 
-    def sample_products(self, used: Array, shift: Array) -> Array:
-        """Return inner products of all pairs of samples: for each group of blocks, a pass to it."""
-        numbers, slices = np.flatnonzero(used), self._pair_slices()
-
-        def read(rows: slice) -> Any:
-            block = self._values(rows)
-            block = block if used.all() else take(block, numbers, axis=1)
-            block = cast(block / self.scale, float)
-            return block - beside(shift[used], block)
-
-        kernel = np.empty((self.n_samples,) * 2)
-        for group in self._groups():
-            held = {rows.start: (rows, read(rows)) for rows in group}
-            for others in slices:
-                if others.start > group[-1].start:
-                    break
-                other = held[others.start][1] if others.start in held else read(others)
-                for rows, block in held.values():
-                    if rows.start >= others.start:
-                        kernel[rows, others] = to_host(block @ other.T)
-                        kernel[others, rows] = kernel[rows, others].T
-        return kernel
-
-    def _pair_slices(self) -> Sequence[slice]:
-        """Return the blocks whose samples are multiplied with each other, converted to float64."""
-        return self.source.slices
-
-    def _groups(self) -> list[list[slice]]:
-        """Blocks that are held at one time: single ones, or of files what the budget allows."""
-        room = 1 if is_in_memory(self.source) else self.budget.batch // (8 * self.shape[0])
-        groups: list[list[slice]] = []
-        for rows in self._pair_slices():
-            if groups and rows.stop - groups[-1][0].start <= room:
-                groups[-1].append(rows)
-            else:
-                groups.append([rows])
-        return groups
+    @property
+    def _reads_columns(self) -> bool:
+        return bool(getattr(self.source, "is_viewed", False))
 
 
 def add(total: tuple[Array, ...], part: tuple[Array, ...]) -> tuple[Array, ...]:

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from pyfastr.engines.solving import solve
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Array = NDArray[Any]
@@ -27,53 +29,79 @@ MOST_SCRATCH = 32 << 20
 
 
 @cache
-def _blas() -> ThreadpoolController:
+def _blas() -> list[Any]:
     """Find the loaded BLAS libraries once; the search takes milliseconds."""
-    return ThreadpoolController().select(user_api="blas")
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
-class _SingleThreadedBlas:
+class SingleThreadedBlas:
     """A BLAS limit that one caller sets and lifts; others running side by side share it.
 
     Both must happen in one thread: to threadpoolctl OpenBLAS belongs to the thread that limits
     it, and what others ask for is silently ignored.
+
+    Parameters
+    ----------
+    find : callable
+        Returns the libraries, as threadpoolctl controls them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, find: Callable[[], Sequence[Any]]) -> None:
+        self._find = find
         self._lock = threading.Lock()
+        self._holder: object | None = None
         self._threads = 1
 
     @property
     def is_set(self) -> bool:
         """Whether BLAS is limited now."""
-        return self._lock.locked()
+        return self._holder is not None
 
     @contextmanager
     def __call__(self) -> Iterator[int]:
         """Limit BLAS to one thread; yield how many threads it had."""
-        if not self._lock.acquire(blocking=False):
-            yield self._threads
-            return
+        own, before = object(), list[int]()
         try:
-            libraries = _blas().lib_controllers
-            before = [library.num_threads for library in libraries]
-            self._threads = max(before, default=1)
-            # By the libraries themselves: a limit of threadpoolctl's own takes ten times as long.
-            for library in libraries:
-                library.set_num_threads(1)
-            try:
-                yield self._threads
-            finally:
-                for library, n_threads in zip(libraries, before, strict=True):
-                    library.set_num_threads(n_threads)
-                    if hasattr(library, "clear_controlling_thread"):
-                        # Only one thread may limit OpenBLAS until it says that it is done.
-                        library.clear_controlling_thread()
+            if self._take(own):
+                # Ctrl-C may fall between any two calls: what was before is known before it changes.
+                libraries = self._find()
+                before += [library.num_threads for library in libraries]
+                self._threads = max(before, default=1)
+                # By the libraries themselves: a limit of threadpoolctl's own takes ten times as
+                # long.
+                for library in libraries:
+                    library.set_num_threads(1)
+            yield self._threads
         finally:
-            self._lock.release()
+            if self._holder is own:
+                try:
+                    self._lift(before)
+                except KeyboardInterrupt:
+                    self._lift(before)
+                    raise
+
+    def _take(self, own: object) -> bool:
+        """Become the one who limits, if nobody does."""
+        with self._lock:
+            if self._holder is None:
+                self._holder = own
+            return self._holder is own
+
+    def renew_lock(self) -> None:
+        """Begin with a lock of one's own; that of a parent process may be held for ever."""
+        self._lock = threading.Lock()
+
+    def _lift(self, before: list[int]) -> None:
+        """Give the libraries their threads back; may be done twice."""
+        for library, n_threads in zip(self._find(), before, strict=False):
+            library.set_num_threads(n_threads)
+            if hasattr(library, "clear_controlling_thread"):
+                # Only one thread may limit OpenBLAS until it says that it is done.
+                library.clear_controlling_thread()
+        self._holder = None
 
 
-_single_threaded_blas = _SingleThreadedBlas()
+_single_threaded_blas = SingleThreadedBlas(_blas)
 
 
 @cache
@@ -105,17 +133,21 @@ def limited_blas() -> Iterator[None]:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Keep to this thread and to a single-threaded BLAS: others have work for the other cores."""
+    errors = np.geterr()
     before, _alone.is_so = _alone.is_so, True
     try:
         with _single_threaded_blas():
+            np.seterr(invalid="ignore")
             yield
     finally:
+        np.seterr(**errors)
         _alone.is_so = before
 
 
 # A forked process has none of its parent's threads and must start its own.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_single_threaded_blas.renew_lock)
 
 
 class _Rooms(threading.local):
@@ -146,8 +178,7 @@ def scratch(shape: tuple[int, ...], dtype: Any, use: str) -> Array:
 def solve_vectors(matrices: Array, vectors: Array) -> Array:
     """Solve a stack of equations for one vector ``(K, q)`` each, while other threads work."""
     rhs = np.repeat(vectors[:, :, None], unlocking_columns(vectors.size), axis=2)
-    solution: Array = np.linalg.solve(matrices, rhs)[..., 0]
-    return solution
+    return solve(matrices, rhs)[..., 0]
 
 
 def unlocking_columns(n_rows: int) -> int:
@@ -161,10 +192,22 @@ def unlocking_columns(n_rows: int) -> int:
 
 def map_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """Apply `work` to every item, with as many threads as BLAS would use."""
-    if _alone.is_so or (len(items) == 1 and _single_threaded_blas.is_set):
+    if _alone.is_so:
         # Whoever called has seen to BLAS already.
         return [work(item) for item in items]
+    if len(items) == 1 and _single_threaded_blas.is_set:
+        with _quiet():
+            return [work(items[0])]
     return list(in_order(work, items))
+
+
+def _quiet() -> np.errstate:
+    """Keep numpy from warning of what BLAS does.
+
+    Its kernels now and then raise the flag of an invalid operation on finite numbers, with a right
+    result (numpy issue 24067), and matmul warns of it. X has been checked.
+    """
+    return np.errstate(invalid="ignore")
 
 
 def in_order(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
@@ -176,9 +219,7 @@ def in_order(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[
     """
 
     def quietly(item: Item) -> Result:
-        # BLAS kernels now and then raise the flag of an invalid operation on finite numbers, with
-        # a right result (numpy issue 24067), and matmul warns of it. X has been checked.
-        with np.errstate(invalid="ignore"):
+        with _quiet():
             return work(item)
 
     with _single_threaded_blas() as n_threads:

@@ -243,11 +243,13 @@ def plan_to(rows: Rows, mode: int) -> Plan:
     return Plan(rows, (route,), support)
 
 
-def plan_to_all(rows: Rows) -> Plan:
-    """Plan projections onto all modes in one pass over X."""
+def plan_to_all(rows: Rows, modes: Sequence[int]) -> Plan:
+    """Plan projections onto all modes, or several, in one pass over X."""
     if len(rows.shape) == 1:
         return plan_to(rows, 0)
-    return Plan(rows, tuple(routes_to_all(len(rows.shape))))
+    every = routes_to_all(len(rows.shape))
+    routes = [replace(own, modes=tuple(m for m in own.modes if m in modes)) for own in every]
+    return Plan(rows, tuple(own for own in routes if own.modes))
 
 
 def plan_to_keep(rows: Rows, mode: int) -> Plan | None:

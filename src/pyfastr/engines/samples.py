@@ -1,6 +1,7 @@
 """What belongs to the samples beside X: responses, weights, and intercept and covariates."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,20 @@ class Samples:
 
     def __len__(self) -> int:
         return self.response.shape[1]
+
+    @cached_property
+    def explained(self) -> Array:
+        """Sums ``(T, c)`` of response and nuisance: none, but for a part of all samples."""
+        weighed = self.response if self.weights is None else self.response * self.weights
+        explained: Array = (weighed[:, None] @ self.nuisance)[:, 0]
+        return explained
+
+    @cached_property
+    def total(self) -> Array:
+        """Weighted sums ``(T,)`` of the squared response, without what the nuisance explains."""
+        squares = self.response * self.response
+        whole = np.sum(squares if self.weights is None else squares * self.weights, axis=1)
+        return whole - np.sum(self.explained**2, axis=1)
 
     def rows(self, which: slice | Array) -> "Samples":
         """Return some of the samples, as they are."""

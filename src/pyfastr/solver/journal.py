@@ -167,11 +167,12 @@ _journal: ContextVar[Journal | None] = ContextVar("journal", default=None)
 @contextmanager
 def journaling(journal: Journal | None) -> Iterator[None]:
     """Let a journal follow the loops in the block, or none."""
-    token = _journal.set(journal)
+    before = _journal.get()
     try:
+        _journal.set(journal)
         yield
     finally:
-        _journal.reset(token)
+        _journal.set(before)
 
 
 def steps(

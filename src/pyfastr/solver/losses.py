@@ -13,12 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, xlogy
 
+from pyfastr.engines.solving import solve
+
 Array = NDArray[Any]
 
 # Newton steps of intercept and covariates, and the change of a predictor that ends them.
 OFFSET_STEPS, SMALL_OFFSET_STEP = 25, 1e-9
 # The quadratic model of the logistic loss is true only so far away.
 LARGEST_OFFSET_STEP = 4.0
+# Counts of a greater size, beside predictors of zero, make squares that are no floats.
+LARGEST_COUNT = 1e100
 # Samples that count nothing are taken to have counted so much, whose logarithm is finite.
 SMALLEST_TOTAL = 1e-5
 
@@ -195,6 +199,11 @@ class PoissonLoss(Loss):
                 f"y holds {y[negative[0]]:g} at sample {negative[0]}; expected counts of 0 or more "
                 "for loss='poisson'. Use loss='squared' for such data."
             )
+        if np.max(y) > LARGEST_COUNT:
+            return (
+                f"y holds {np.max(y):g} at sample {np.argmax(y)}; expected counts up to "
+                f"{LARGEST_COUNT:g} for loss='poisson'. Rescale y, which moves only the intercept."
+            )
         if np.any(y if weights is None else y[weights > 0]):
             return ""
         return (
@@ -218,6 +227,10 @@ class PoissonLoss(Loss):
     def in_units_of_y(self, loss: Array, y_scale: float) -> Array:
         """Return mean deviances."""
         return 2 * loss
+
+    def are_equal(self, counts: Array) -> bool:
+        """Whether counts differ so little that their deviances, which are squares, are rounding."""
+        return bool(np.ptp(counts) <= np.sqrt(np.finfo(float).eps) * np.max(counts))
 
     def trusted_share(self, size: Array) -> Array:
         """Share of a step with which the loss falls from anywhere, as its curvature is its slope.
@@ -309,4 +322,4 @@ def _weighted_fit(C: Array, g: Array, response: Array) -> Array:
     gram = weighted @ C
     diagonal = np.arange(C.shape[2])
     gram[:, diagonal, diagonal] += gram[:, diagonal, diagonal] == 0
-    return (C @ np.linalg.solve(gram, weighted @ response[:, :, None]))[..., 0]
+    return (C @ solve(gram, weighted @ response[:, :, None]))[..., 0]

@@ -78,6 +78,10 @@ class Models:
         """Return some of the models."""
         return Models([c[which] for c in self.components], self.scales[which], self.task[which])
 
+    def alone(self) -> "Models":
+        """Return the models as those of the only task."""
+        return Models(self.components, self.scales)
+
     def astype(self, dtype: Any) -> "Models":
         """Return the models with components of another type."""
         components = [c.astype(dtype, copy=False) for c in self.components]
@@ -91,9 +95,12 @@ class Models:
 
     def flat(self) -> Array:
         """Return all modes' components side by side, each of balanced length: ``(K, q)``."""
+        return np.hstack([b.reshape(len(self), -1) for b in self.balanced()])
+
+    def balanced(self) -> list[Array]:
+        """Return the components, each as long as the others of its term, and no scale beside."""
         length = np.abs(self.scales) ** (1 / len(self.components))
-        balanced = [c * length[..., None] for c in self.components]
-        return np.hstack([b.reshape(len(self), -1) for b in balanced])
+        return [c * length[..., None] for c in self.components]
 
     def blocks(self) -> list[slice]:
         """Where each mode's entries stand in `flat`."""
@@ -115,7 +122,8 @@ def settle_signs(components: Sequence[Array]) -> list[Array]:
     """Turn components ``(K, R, p_m)`` so that in all modes but the first the largest is positive.
 
     Signs of two modes can change together without a change of W. Which of both a search ends with
-    is up to its starts, and to rounding.
+    is up to its starts, and to rounding. Tied modes stay equal up to sign: the same if neither is
+    the first, else by the sign of their term.
     """
     first, *others = components
     turned = []

@@ -52,8 +52,7 @@ class Penalty:
         it, and a zero matrix (nothing to fit) becomes the identity, whose solution is zero, so
         that solutions are always finite.
         """
-        diagonal = np.arange(gram.shape[-1])
-        entries = gram[:, diagonal, diagonal]
+        entries = np.einsum("kii->ki", gram)
         trace, n_used = entries.sum(axis=1), np.count_nonzero(entries, axis=1)
         smallest = 4 * np.finfo(gram.dtype).eps
         # Precision is that of the features there are: a mask may leave few.

@@ -59,11 +59,15 @@ class ProposalPolicy:
         Power sweeps that make a spectral or a sparse start, and their threshold if it is sparse.
     sparse_start_from : float
         Models of this threshold and above are also fitted from a sparse start.
+    steepest_starts, steepest_sweeps : int
+        Where a term that is added to others may begin, and power sweeps from each place.
     """
 
     power_sweeps: int = 15
     sparse_threshold: float = 0.5
     sparse_start_from: float = 0.2
+    steepest_starts: int = 8
+    steepest_sweeps: int = 4
 
 
 @dataclass(frozen=True)
@@ -100,33 +104,34 @@ class RacePolicy:
 
     Attributes
     ----------
-    sprint : Pace
-        Pace of a first round where samples abound.
-    long_run : Pace
-        Pace of a round where they do not.
-    broad_run : Pace
-        Pace of a first round of many starts if samples are plenty, but too few for a sprint.
+    sprint, long_run : Pace
+        Paces of a first round where samples abound, and of a round where they do not.
+    broad_run, broad_from : Pace, int
+        Pace of a first round of at least so many starts if samples are plenty, but too few for a
+        sprint.
     short_run : Pace
         Pace where there is nothing to find, or the ridge asked for leaves nothing to cool.
-    broad_from : int
-        A first round of this many starts or more may be a broad run.
     sprint_needs : SampleNeed
         Samples that make a first round a sprint; those per parameter also make models in the right
         valley visible.
-    sprint_looks_at : SampleNeed
-        Samples that a sprint looks at, because nearly all sprints succeed with as many.
-    worth_thinning : float
-        A sprint leaves samples out if there are at least this many times as many as it looks at.
-    n_sprints : int
-        Sprints that are tried before a long run.
-    sprint_unexplained : float
-        A sprint has succeeded if it leaves no larger share of the response unexplained.
+    sprint_looks_at, worth_thinning : SampleNeed, float
+        Samples that a sprint looks at, because nearly all sprints succeed with as many. It leaves
+        others out if there are at least this many times as many.
+    thinned_from_bytes : int
+        A smaller X is looked at whole: calls cost more than its samples.
+    n_sprints, sprint_unexplained : int, float
+        Sprints that are tried before a long run. One has succeeded if it leaves no larger share of
+        the response unexplained.
+    agreement, agreeing, agreement_needs : float, int, float
+        Where noise leaves more, polished starts agree if this share of them, and so many, end in
+        the best solution: given so many samples for each degree of freedom, others find no better.
+    settling_steps : int
+        Steps of the polish that bring those together which noise has kept apart.
     small_sample : int
         Samples of at most this many entries are polished as cheaply as annealed.
-    starts_per_polished_small : int
-        Starts of small samples for each one that is polished.
-    starts_per_polished, most_polished : int
-        Starts of larger samples for each one that is polished, and how many that makes at most.
+    starts_per_polished_small, starts_per_polished, most_polished : int
+        Starts of small and of larger samples for each one that is polished, and how many of larger
+        ones that makes at most.
     many_starts_per_polished : int
         Of many starts more than `most_polished` are polished: one of this many.
     """
@@ -139,8 +144,13 @@ class RacePolicy:
     sprint_needs: SampleNeed = SampleNeed(2.0, 1.5)
     sprint_looks_at: SampleNeed = SampleNeed(2.5, 2.0)
     worth_thinning: float = 1.5
+    thinned_from_bytes: int = 1 << 20
     n_sprints: int = 3
     sprint_unexplained: float = 0.05
+    agreement: float = 0.75
+    agreeing: int = 3
+    agreement_needs: float = 5.0
+    settling_steps: int = 12
     small_sample: int = 1000
     starts_per_polished_small: int = 2
     starts_per_polished: int = 4
@@ -150,7 +160,7 @@ class RacePolicy:
 
 @dataclass(frozen=True)
 class RoundsPolicy:
-    """How many starts there are, and when the best solution is sure.
+    """How many starts there are, and when the best solution stands apart.
 
     A gap is the sum of squared residuals of the next best solution over that of the best.
 
@@ -171,13 +181,11 @@ class RoundsPolicy:
         Polishing steps of known solutions, which are those of nearly the same problem.
     same_cosine : float
         Models whose coefficients have a larger cosine are the same solution.
-    several_hits : int
-        Starts that have to end in a solution for the smaller gaps to be enough.
-    gap_of_one, gap_of_several : float
-        Gap that makes a solution sure which one start found, or several.
+    several_hits, gap_of_one, gap_of_several : int, float, float
+        Gap that ends a search whose solution one start found, or at least so many.
     lead_of_several : float
-        Lead in ``(N - dof) log RSS`` that makes a single term sure which several starts found;
-        noise alone makes much smaller ones. A sum of terms may yet miss a weak one.
+        Lead in ``(N - dof) log RSS`` that is enough for a single term which several starts found;
+        noise makes much smaller ones. A sum of terms may yet miss a weak one.
     enough_hits : int
         Starts that end in the best solution and so end the search, even where noise hides the gap.
     """
@@ -206,18 +214,18 @@ class PolishPolicy:
     hot_ridge : float
         Ridge, and weight of as much sparsity, of the first step; both cool to the ridge asked for,
         because a jump there loses models that stand in the right valley.
-    least_ridge : float
-        Where the cooling ends if no ridge is asked for.
-    sparsity_width : float
-        Width of the sparsity penalty while it cools.
-    first_damping : float
-        Damping of the first step, relative to the mean diagonal of J'J.
+    least_ridge, sparsity_width : float
+        Where the cooling ends if no ridge is asked for; width of the sparsity penalty meanwhile.
+    first_damping, damping_range : float, (float, float)
+        Damping of the first step, relative to the mean diagonal of J'J, and its smallest and
+        largest.
     damping_after_success, damping_after_failure : float
         Factor of the damping after a step that lowered the objective, or did not.
-    damping_range : (float, float)
-        Smallest and largest damping.
     still : float
         A model whose step is a smaller share of its parameters has ended.
+    longest : float
+        A step longer than so many times the parameters, which are of order one, is not tried: what
+        follows from it may leave the range of floats.
     """
 
     hot_ridge: float = 0.3
@@ -228,6 +236,7 @@ class PolishPolicy:
     damping_after_failure: float = 5.0
     damping_range: tuple[float, float] = (1e-11, 1e4)
     still: float = 1e-9
+    longest: float = 1e3
 
 
 @dataclass(frozen=True)
@@ -248,10 +257,9 @@ class ForesightPolicy:
         Sweeps of the linear problem.
     largest_change : float
         Change of a model, relative to its size, beyond which the linear problem is not believed.
-    inverses_bytes : int
-        Memory for the inverse matrices of a batch of models.
-    products_bytes : int
-        Memory for the products of all starts; of more starts nothing is foreseen.
+    inverses_bytes, products_bytes : int
+        Memory for the inverse matrices of a batch of models, and for the products of all starts; of
+        more starts nothing is foreseen.
     """
 
     samples_per_parameter: float = 2.0
@@ -300,7 +308,7 @@ class EvidencePolicy:
     Attributes
     ----------
     candidates_small, candidates_large : int
-        Candidates where the best solution is not sure, of small and of larger samples.
+        Candidates where no solution stands apart, of small and of larger samples.
     sparsities : tuple of float
         Weights of the sparsity penalty that thins a candidate; 0 keeps all of its entries.
     widths : (float, float)
@@ -366,7 +374,7 @@ class GridPolicy:
     candidates : int
         Survivors of the last round that are polished at every ridge.
     brief_starts, brief_candidates : int
-        Starts of each task of a brief search, and those of them that are polished at every ridge.
+        Starts of each task of a brief search, and how many are polished at every ridge.
     """
 
     budget: int = 256

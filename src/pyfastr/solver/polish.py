@@ -8,6 +8,7 @@ of W, and there each has its own.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from pyfastr.engines.parallel import limited_blas
 from pyfastr.solver.journal import State, remembered, steps
 from pyfastr.solver.linear import Linear, LinearEquations, LinearSamples
-from pyfastr.solver.models import Models, unit
+from pyfastr.solver.models import Models, put, unit
 from pyfastr.solver.policy import PolishPolicy, SearchPolicy
 from pyfastr.solver.problem import Problem
 
@@ -43,6 +44,12 @@ class Polished:
     def take(self, which: Array) -> "Polished":
         """Return some of the models."""
         return Polished(self.models.take(which), self.rss[which], self.objective[which])
+
+    def put(self, which: Array, new: "Polished") -> "Polished":
+        """Return these with some of them replaced."""
+        rss, objective = self.rss.copy(), self.objective.copy()
+        rss[which], objective[which] = new.rss, new.objective
+        return Polished(put(self.models, which, new.models), rss, objective)
 
     @staticmethod
     def concatenate(parts: "list[Polished]") -> "Polished":
@@ -107,7 +114,8 @@ def polish(
     """
     still = policy.polish.still if still is None else still
     K, R = models.scales.shape
-    N, q = problem.n_samples, R * sum(problem.shape)
+    own_modes = problem.ties.own(len(problem.shape))
+    N, q = problem.n_samples, R * sum(problem.shape[m] for m in own_modes)
     parts = []
     for part in problem.engine.batches(K, 8.0 * (4 * min(N, q) * q + min(N, q) ** 2)):
         some = None if masks is None else [m[part] for m in masks]
@@ -119,15 +127,22 @@ def polish(
 
 
 class _Batch(State):
-    """Parameters of K models as rows ``theta``: the modes' components of balanced length."""
+    """Parameters of K models as rows ``theta``: the modes' components of balanced length.
+
+    Tied modes have their entries in common. With c modes to an entry, the Jacobian of the fitted
+    values is c times that of one mode, and penalties count c times.
+    """
 
     def __init__(
         self, problem: Problem, models: Models, masks: list[Array] | None, policy: PolishPolicy
     ) -> None:
         self.problem, self.policy, self.task = problem, policy, models.task
+        self.ties = problem.ties
         self.shapes = [c.shape[1:] for c in models.components]
-        self.blocks = models.blocks()
-        self.theta = models.flat()
+        self.own = self.ties.own(len(self.shapes))
+        self.blocks, self.shares = self._layout()
+        self.signs = self.ties.signs(models)
+        self.theta = self._join(models.balanced())
         self.mask = None if masks is None else self._join(masks).astype(float)
         if self.mask is not None:
             self.theta = self.theta * self.mask
@@ -138,12 +153,12 @@ class _Batch(State):
 
     def memory(self) -> dict[str, Any]:
         """Return what the steps change."""
-        changed = ("theta", "rows", "task", "mask", "damping", "linear", "ends")
+        changed = ("theta", "rows", "task", "signs", "mask", "damping", "linear", "ends")
         return {name: getattr(self, name) for name in changed}
 
     def run(self, schedule: Sequence[Step], tol: float) -> Polished:
         """Take the steps; who stands still at the last kind of them leaves."""
-        task, K = self.task, len(self.rows)
+        task, signs, K = self.task, self.signs, len(self.rows)
         for number in steps(
             "polish", len(schedule), self, self.problem.engine, over=lambda: not len(self.rows)
         ):
@@ -151,7 +166,8 @@ class _Batch(State):
             self._move(now, tol if schedule[number] is schedule[-1] else None)
             if number == len(schedule) - 1:
                 self._end(np.ones(len(self.rows), bool), schedule[-1].of(self.rows, K))
-        components, lengths = zip(*(unit(c) for c in self._split(self.ends.theta)), strict=True)
+        parts = self._split(self.ends.theta, signs)
+        components, lengths = zip(*(unit(c) for c in parts), strict=True)
         models = Models(list(components), np.prod(lengths, axis=0), task)
         return Polished(models, self.ends.rss, self.ends.objective)
 
@@ -161,8 +177,11 @@ class _Batch(State):
         self.linear = linear
         penalty = self._penalty(self.theta, linear, now)
         step = self._step(linear, self.theta, penalty, self.damping)
+        too_long = _too_long(step, self.theta, self.policy.longest)
+        # Not to move is to fail: the damping rises.
+        step = np.where(too_long[:, None], 0, step)
         if tol is not None:
-            still = _still(step, self.theta, tol)
+            still = _still(step, self.theta, tol) & ~too_long
             self._end(still, now)
             step, penalty, linear = step[~still], penalty[~still], self.linear
         if not len(step):
@@ -189,13 +208,15 @@ class _Batch(State):
         total = np.sum(penalty * theta**2, axis=1) / len(self.shapes)
         self.ends = self.ends.put(rows, _Ends(theta, linear.rss, linear.rss + total))
         self.rows, self.task = self.rows[~which], self.task[~which]
+        self.signs = self.signs[~which]
         self.theta, self.damping = self.theta[~which], self.damping[~which]
         self.linear = self.linear.take(~which)
         self.mask = None if self.mask is None else self.mask[~which]
 
     def _balance(self, theta: Array, linear: Linear) -> tuple[Array, Linear]:
         """Give the modes of each term one length, which leaves W as it is."""
-        lengths = np.stack([np.linalg.norm(c, axis=2) for c in self._split(theta)])
+        parts = self._split(theta, self.signs)
+        lengths = np.stack([np.linalg.norm(c, axis=2) for c in parts])
         lengths = np.where(lengths.all(axis=0), lengths, 1)
         factors = np.exp(np.log(lengths).mean(axis=0)) / lengths
         each = [
@@ -207,27 +228,31 @@ class _Batch(State):
 
     def _linearise(self, theta: Array) -> Linear:
         """Return the linear problems at some parameters, intercept and covariates taken out."""
-        components = self._split(theta)
+        components = self._split(theta, self.signs)
         models = Models(components, np.ones((len(theta), self.shapes[0][0])), self.task)
         if theta.shape[1] > self.problem.n_samples:
             return self._by_samples(models, theta)
-        found = self.problem.engine.joint_equations(models)
+        found = self.problem.engine.joint_equations(models, self.own)
         gram, moment = found.gram, found.moment
+        if self.ties:
+            gram *= self.shares[:, None] * self.shares
+            moment *= self.shares
         if self.mask is not None:
             gram *= self.mask[:, :, None] * self.mask[:, None, :]
             moment *= self.mask
         return LinearEquations(gram, moment, found.fits.rss)
 
     def _by_samples(self, models: Models, theta: Array) -> LinearSamples:
-        J = self.problem.engine.project_all(models.components)
+        J = self.problem.engine.project_all(models.components, self.own)
         fitted = (J[:, :, self.blocks[0]] @ theta[:, self.blocks[0], None])[..., 0]
         r = self.problem.samples.response_of(self.task) - fitted
         J, r = self.problem.whiten(J, r, self.task)
+        J = J * self.shares if self.ties else J
         return LinearSamples(J if self.mask is None else J * self.mask[:, None], r)
 
     def _penalty(self, theta: Array, linear: Linear, now: Step) -> Array:
         """Diagonal of the quadratic that stands for ridge and sparsity at this point."""
-        diagonal = linear.diagonal
+        diagonal = linear.diagonal / self.shares**2 if self.ties else linear.diagonal
         # One ridge for all modes: they share the length of W, and would pull it to and fro.
         means = np.mean([diagonal[:, b].mean(axis=1) for b in self.blocks], axis=0)
         penalty = np.repeat((means * now.ridge)[:, None], theta.shape[1], axis=1)
@@ -235,7 +260,7 @@ class _Batch(State):
             size = np.mean(theta**2, axis=1, keepdims=True) + np.finfo(float).tiny
             weight = _column(now.sparsity) * diagonal.mean(axis=1, keepdims=True)
             penalty += weight / (theta**2 / size + now.width**2)
-        return penalty
+        return penalty * self.shares if self.ties else penalty
 
     def _step(self, linear: Linear, theta: Array, penalty: Array, damping: Array) -> Array:
         """Solve the damped normal equations."""
@@ -244,11 +269,24 @@ class _Batch(State):
         step = linear.solve(penalty + damped[:, None], linear.moment - penalty * theta)
         return step if self.mask is None else step * self.mask
 
-    def _join(self, components: list[Array]) -> Array:
-        return np.concatenate([c.reshape(len(c), -1) for c in components], axis=1)
+    def _layout(self) -> tuple[list[slice], Array]:
+        """Return where each mode's entries stand, and how many modes have each entry."""
+        sizes = [prod(self.shapes[m]) for m in self.own]
+        ends = np.cumsum(sizes).tolist()
+        at = {m: slice(end - n, end) for m, end, n in zip(self.own, ends, sizes, strict=True)}
+        shares = np.repeat([float(self.ties.multiplicity(m)) for m in self.own], sizes)
+        return [at[self.ties.source(m)] for m in range(len(self.shapes))], shares
 
-    def _split(self, theta: Array) -> list[Array]:
-        return [theta[:, b].reshape(-1, *s) for b, s in zip(self.blocks, self.shapes, strict=True)]
+    def _join(self, components: list[Array]) -> Array:
+        return np.concatenate([components[m].reshape(len(components[m]), -1) for m in self.own], 1)
+
+    def _split(self, theta: Array, signs: Array) -> list[Array]:
+        pairs = zip(self.blocks, self.shapes, strict=True)
+        components = [theta[:, block].reshape(-1, *shape) for block, shape in pairs]
+        if self.ties.modes is not None:
+            second = self.ties.modes[1]
+            components[second] = components[second] * signs[..., None]
+        return components
 
 
 @remembered
@@ -274,6 +312,11 @@ class _Ends:
 def _still(step: Array, theta: Array, tol: float) -> Array:
     """Tell which models would hardly move."""
     return np.linalg.norm(step, axis=1) <= tol * np.linalg.norm(theta, axis=1)
+
+
+def _too_long(step: Array, theta: Array, longest: float) -> Array:
+    """Tell which steps are out of all proportion: those of models that a huge ridge wiped out."""
+    return np.abs(step).max(axis=1) > longest * np.maximum(np.abs(theta).max(axis=1), 1)
 
 
 def _column(values: float | Array) -> Array:

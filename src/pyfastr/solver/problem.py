@@ -13,6 +13,7 @@ from pyfastr.engines.kernels import misfits
 from pyfastr.engines.samples import rows_of
 from pyfastr.solver.losses import SQUARED, Loss, Observed
 from pyfastr.solver.models import Models
+from pyfastr.solver.ties import UNTIED, Ties
 from pyfastr.sources import Source
 
 Array = NDArray[Any]
@@ -48,6 +49,10 @@ class Problem:
         y on the scale of its mean, where that is not the linear predictor.
     loss : Loss
         What sweeps lower. The search for starts works by least squares on the response.
+    n_outputs : int
+        So many tasks in a row have the same weights, and differ by their responses alone.
+    ties : Ties
+        Modes whose components are the same up to sign.
     """
 
     engine: Engine
@@ -55,6 +60,8 @@ class Problem:
     y_scale: Array
     target: Array
     loss: Loss = SQUARED
+    n_outputs: int = 1
+    ties: Ties = UNTIED
 
     @property
     def samples(self) -> Samples:
@@ -91,7 +98,8 @@ class Problem:
 
     def degrees_of_freedom(self, n_terms: int) -> Array:
         """Free parameters of a sum of unit-rank terms, and of intercept and covariates."""
-        return n_terms * (sum(self.shape) - len(self.shape) + 1) + self.n_nuisance
+        sizes = [self.shape[m] for m in self.ties.own(len(self.shape))]
+        return n_terms * (sum(sizes) - len(sizes) + 1) + self.n_nuisance
 
     def task(self, which: int) -> "Problem":
         """Return the problem of one task."""
@@ -101,6 +109,7 @@ class Problem:
             engine=self.engine.bind(self.samples.task(which), self.x_scale),
             y_scale=self.y_scale[part],
             target=self.target[part],
+            n_outputs=1,
         )
 
     def whiten(
@@ -136,6 +145,16 @@ class Problem:
         if C.shape[2]:
             left = left - (C @ _nuisance_fit(C, left[:, :, None], g))[..., 0]
         return left if g is None else left * np.sqrt(g).astype(dtype, copy=False)
+
+    def slopes(self, fitted: Array, task: Array) -> Array:
+        """Weighted ``target - mean`` ``(K, N)``: how fast the loss falls with each fitted value."""
+        g = self.samples.weights_of(task)
+        if self.loss.is_quadratic:
+            left = self.residuals(fitted, task)
+            return left if g is None else left * np.sqrt(g)
+        observed = self.observed(task)
+        left = observed.target - self.loss.mean(observed.predictor(fitted))
+        return left if g is None else left * g
 
     def observed(self, task: Array) -> Observed:
         """Return what models of these tasks are to predict."""
@@ -217,6 +236,8 @@ def make_problem(
     sample_weight: Array | None = None,
     covariates: Array | None = None,
     loss: Loss = SQUARED,
+    n_outputs: int = 1,
+    ties: Ties = UNTIED,
 ) -> Problem:
     """Scale the responses and orthonormalise intercept and covariates; X is left alone.
 
@@ -232,6 +253,9 @@ def make_problem(
         One row for all tasks, or one for each.
     covariates : ndarray of shape (n_samples, n_covariates), optional
     loss : Loss
+    n_outputs : int
+        So many rows of y in a row, one for each output, have the same weights.
+    ties : Ties
     """
     y, weights = np.atleast_2d(y), None
     if sample_weight is not None:
@@ -240,12 +264,15 @@ def make_problem(
         weights = weights / weights.mean(axis=1, keepdims=True) if np.ptp(weights) > 0 else None
     low, high = PLAIN_RANGE
     x_scale = 1.0 if low < x_scale < high else float(power_of_two(np.array(x_scale)))
-    nuisance = _nuisance_bases(y.shape[1], weights, fit_intercept, covariates)
+    own = weights if weights is None or len(weights) == 1 else weights[::n_outputs]
+    nuisance = _nuisance_bases(y.shape[1], own, fit_intercept, covariates)
+    if len(nuisance) > 1:
+        nuisance = np.repeat(nuisance, n_outputs, axis=0)
     response = loss.start(y, nuisance, weights)
     response, y_scale = _centred(response, nuisance, weights)
     response, y_scale = loss.rescaled(response, y_scale)
     engine = engine_of(source, Samples(response, nuisance, weights), x_scale)
-    return Problem(engine, x_scale, y_scale, loss.target(y), loss)
+    return Problem(engine, x_scale, y_scale, loss.target(y), loss, n_outputs, ties)
 
 
 def power_of_two(sizes: Array) -> Array:

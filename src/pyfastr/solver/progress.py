@@ -45,21 +45,23 @@ def watched_by(watcher: Watcher) -> Iterator[None]:
     watcher : callable
         Takes an `Event`.
     """
-    token = _watchers.set((*_watchers.get(), watcher))
+    before = _watchers.get()
     try:
+        _watchers.set((*before, watcher))
         yield
     finally:
-        _watchers.reset(token)
+        _watchers.set(before)
 
 
 @contextmanager
 def unwatched() -> Iterator[None]:
     """Let nobody hear of steps in the block: those of a part would hide those of the whole."""
-    token = _watchers.set(())
+    before = _watchers.get()
     try:
+        _watchers.set(())
         yield
     finally:
-        _watchers.reset(token)
+        _watchers.set(before)
 
 
 def tell(stage: str, done: int, total: int, note: str = "") -> None:

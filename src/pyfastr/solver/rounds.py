@@ -1,12 +1,14 @@
-"""Rounds of starts until the best solution is sure, or the budget ends."""
+"""Rounds of starts until one solution stands apart or is found often, or the budget ends."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.solver.agreement import agree
+from pyfastr.solver.confidence import SURE, Evidence, confidence
 from pyfastr.solver.models import Models, cosines, distinct
 from pyfastr.solver.policy import RoundsPolicy, SearchPolicy
 from pyfastr.solver.polish import Polished, Step, polish
@@ -16,6 +18,10 @@ from pyfastr.solver.starts import Kind, can_sprint, race
 from pyfastr.solver.streams import Streams
 
 Array = NDArray[Any]
+
+# Terms of this size explain nothing: the response is of order one, and so are entries of X, give or
+# take the range in which they are taken as they are.
+NOTHING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -31,16 +37,18 @@ class Starts:
     n_hits : int
         Polished starts that ended in the returned solution.
     gap : float
-        Smallest sum of squared residuals of another solution over that of the returned one;
-        infinite if no other was seen, below 1 if another fits closer at a larger penalty.
+        Smallest objective, squared residuals and the penalty of the ridge, of another solution over
+        that of the returned one: at least 1, and infinite if no other was seen.
     sure : bool
-        Whether gap, hits and number of samples say that this is the best solution of the fitting
-        problem. That is a statement about the optimum, not about the truth: where samples hardly
-        outnumber the free parameters the best fit can be far from the coefficient that made the
-        data.
+        Whether `confidence` is at least 0.99.
     n_rounds : int
     losses : ndarray of shape (n_polished,)
-        Squared residuals of every polished solution over those of the returned one, ascending.
+        Objective of every polished solution over that of the returned one, ascending from 1.
+    confidence : float or None
+        Probability that 4,096 starts would find no better solution of the fitting problem. That is
+        a statement about the optimum, not about the truth: where samples hardly outnumber the free
+        parameters the best fit can be far from the coefficient that made the data. None if there
+        was no search: with a start of one's own, and in files of versions that did not say.
     """
 
     n_starts: int
@@ -50,6 +58,12 @@ class Starts:
     sure: bool
     n_rounds: int
     losses: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
+    confidence: float | None = None
+
+    @staticmethod
+    def of_convex(converged: bool) -> "Starts":
+        """Say that a problem has one solution, and whether that was reached."""
+        return Starts(1, 1, 1, np.inf, converged, 0, confidence=float(converged))
 
 
 @dataclass(frozen=True)
@@ -63,11 +77,17 @@ class Found:
     survivors : Models
         Of the last race, as the annealing left them.
     starts : Starts
+    stands_apart : bool
+        Whether all other solutions fit so much worse that nothing is gained by going on.
+    evidence : Evidence, optional
+        What the confidence in the solution rests on, if there was a search.
     """
 
     solutions: Models
     survivors: Models
     starts: Starts
+    stands_apart: bool
+    evidence: Evidence | None = None
 
 
 def round_sizes(
@@ -100,20 +120,25 @@ def search(
     policy: SearchPolicy,
     known: Models | None = None,
 ) -> list[Found]:
-    """Run rounds of starts until every task's best solution is sure, or was found often enough.
+    """Run rounds of starts until every task's best solution stands apart, or was found often.
 
-    `known` are solutions of nearly the same problem of one task, such as its folds: if they lead to
-    one solution there is no need of other starts.
+    `known` are solutions of nearly the same problem of every task, such as its folds: if they lead
+    to one solution there is no need of other starts.
     """
     policy = policy.with_budget(_budget(ridge, known, policy))
-    streams = Streams(rng, problem.n_tasks)
+    streams = Streams(rng, problem.n_tasks, problem.n_outputs)
     open_tasks = np.arange(problem.n_tasks)
     state = [_Searched(policy) for _ in open_tasks]
     if known is not None:
-        state[0].add(problem, known, _polished(problem, known, ridge, policy), len(known))
+        polished = _polished(problem, known, ridge, policy)
+        for t in open_tasks.tolist():
+            own = known.task == t
+            if own.any():
+                state[t].add(problem, known.take(own), polished.take(own), int(own.sum()))
         _tell_of_round(state, policy.rounds.budget)
-        if state[0].done:
-            return [state[0].found()]
+        open_tasks = np.array([t for t in open_tasks if not state[t].done], int)
+        if not len(open_tasks):
+            return _judged(problem, state, ridge, policy)
     for number, size in enumerate(round_sizes(problem, n_terms, n_init, policy)):
         survivors, new = race(
             problem,
@@ -134,7 +159,7 @@ def search(
         open_tasks = np.array([t for t in open_tasks if not state[t].done], int)
         if not len(open_tasks):
             break
-    return [s.found() for s in state]
+    return _judged(problem, state, ridge, policy)
 
 
 def _budget(ridge: float, known: Models | None, policy: SearchPolicy) -> int:
@@ -150,7 +175,8 @@ def _polished(problem: Problem, known: Models, ridge: float, policy: SearchPolic
     leaders, _ = distinct(known, np.zeros(len(known)), policy.rounds.same_cosine)
     steps = [Step(ridge)] * policy.rounds.known_steps
     polished = polish(problem, known.take(leaders), steps, policy)
-    return polished.take(np.argmax(cosines(known)[:, leaders], axis=1))
+    alike = np.where(known.task[:, None] == known.task[leaders], cosines(known)[:, leaders], -2.0)
+    return polished.take(np.argmax(alike, axis=1))
 
 
 def _tell_of_round(state: "list[_Searched]", budget: int) -> None:
@@ -160,7 +186,7 @@ def _tell_of_round(state: "list[_Searched]", budget: int) -> None:
     note = (
         f"round {starts.n_rounds}: {starts.n_starts} starts so far, {starts.n_hits} of "
         f"{starts.n_polished} polished reached the best solution, the next best leaves "
-        f"{starts.gap:.3g} x its squared residuals{': sure' if starts.sure else ''}"
+        f"{starts.gap:.3g} x its objective"
     )
     if len(state) > 1:
         n_rounds = max(searched.starts.n_rounds for searched in state)
@@ -173,7 +199,7 @@ class _Searched:
     """What the rounds of one task have found so far."""
 
     def __init__(self, policy: SearchPolicy) -> None:
-        self.policy = policy.rounds
+        self.policy, self._whole = policy.rounds, policy
         self.starts = Starts(0, 0, 0, np.inf, False, 0)
         self.polished: Polished | None = None
         self.done = False
@@ -186,46 +212,104 @@ class _Searched:
         self.leaders, hits = distinct(
             self.polished.models, self.polished.objective, self.policy.same_cosine
         )
-        before = self.starts
-        self.starts = _judge(problem, self.polished, self.leaders, hits, before, size, self.policy)
+        self.starts = _counted(problem, self.polished, self.leaders, hits, self.starts, size)
+        self.stands_apart = _stands_apart(problem, self.polished, self.leaders, hits, self.policy)
         nothing = not self.polished.models.scales.any()
         often = self.starts.n_hits >= self.policy.enough_hits
-        self.done = self.starts.sure or often or nothing
+        task = int(self.polished.models.task[0])
+        settled = often or agree(problem, self.polished, task, self._whole)
+        self.done = self.stands_apart or settled or nothing
 
-    def found(self) -> Found:
-        """Return the distinct solutions and the last survivors."""
+    @property
+    def solutions(self) -> Polished:
+        """The distinct ones, best first."""
         assert self.polished is not None
-        return Found(self.polished.take(self.leaders).models, self.survivors, self.starts)
+        return self.polished.take(self.leaders)
 
 
-def _judge(
-    problem: Problem,
-    found: Polished,
-    leaders: Array,
-    hits: Array,
-    before: Starts,
-    size: int,
-    policy: RoundsPolicy,
+def _judged(
+    problem: Problem, state: list[_Searched], ridge: float, policy: SearchPolicy
+) -> list[Found]:
+    """Return what was found for every task, and say how sure it is."""
+    solutions = [searched.solutions for searched in state]
+    best = Models.concatenate([own.models.take(slice(0, 1)) for own in solutions])
+    unexplained = np.array([own.rss[0] for own in solutions]) / problem.n_samples
+    without = _without_terms(problem, best, ridge, policy)
+    n_free = problem.degrees_of_freedom(best.n_terms)
+    found = []
+    for t, (own, searched) in enumerate(zip(solutions, state, strict=True)):
+        evidence = Evidence(
+            n_hits=searched.starts.n_hits,
+            n_polished=searched.starts.n_polished,
+            unexplained=float(unexplained[t]) + SMALLEST_SHARE,
+            without_term=(without[t] + SMALLEST_SHARE).tolist(),
+            n_samples=int(problem.n_effective[t]),
+            n_free=int(n_free[t]),
+            shape=problem.shape,
+            ridge=ridge,
+        )
+        chance, apart = confidence(evidence), searched.stands_apart
+        starts = replace(searched.starts, confidence=chance, sure=chance >= SURE)
+        found.append(Found(own.models, searched.survivors, starts, apart, evidence))
+    return found
+
+
+def _without_terms(problem: Problem, models: Models, ridge: float, policy: SearchPolicy) -> Array:
+    """Share of the response ``(K, R)`` that models leave unexplained without one of their terms.
+
+    The other terms are fitted anew, because they may each have a part in what the one explains.
+    """
+    K, R = models.scales.shape
+    without = np.ones(K * R)
+    if R > 1:
+        others = Models.concatenate([_without(models, term) for term in range(R)])
+        # Steps from terms that a large ridge has shrunk to nothing can overflow.
+        rows = np.flatnonzero(np.abs(others.scales).max(axis=1) > NOTHING)
+        schedule = [Step(ridge)] * policy.race.settling_steps
+        if len(rows):
+            left = polish(problem, others.take(rows), schedule, policy).rss
+            without[rows] = left / problem.n_samples
+    return without.reshape(R, K).T
+
+
+def _without(models: Models, term: int) -> Models:
+    """Return models without one of their terms."""
+    components = [np.delete(component, term, axis=1) for component in models.components]
+    return Models(components, np.delete(models.scales, term, axis=1), models.task)
+
+
+def _counted(
+    problem: Problem, found: Polished, leaders: Array, hits: Array, before: Starts, size: int
 ) -> Starts:
-    """Say how sure the best solution of a task is."""
+    """Count what the search of a task has found, after another round or solutions that are known.
+
+    The leaders of what was found are its distinct solutions, the best first.
+    """
+    left = found.objective + SMALLEST_SHARE * problem.n_samples
+    losses = left / left[leaders[0]]
+    return Starts(
+        n_starts=before.n_starts + size,
+        n_polished=len(losses),
+        n_hits=int(hits[0]),
+        gap=float(losses[leaders[1]]) if len(leaders) > 1 else np.inf,
+        sure=False,
+        n_rounds=before.n_rounds + 1,
+        losses=np.sort(losses),
+    )
+
+
+def _stands_apart(
+    problem: Problem, found: Polished, leaders: Array, hits: Array, policy: RoundsPolicy
+) -> bool:
+    """Whether the best solution of a task is so far ahead of all others that no search goes on."""
     rss = found.rss[leaders] + SMALLEST_SHARE * problem.n_samples
-    gap = float(rss[1:].min() / rss[0]) if len(rss) > 1 else np.inf
-    n_hits = int(hits[0])
+    lead = float(rss[1:].min() / rss[0]) if len(rss) > 1 else np.inf
     n_terms, task = found.models.n_terms, found.models.task[0]
     n_spare = int(problem.n_effective[task] - problem.degrees_of_freedom(n_terms)[task])
     # Where any data could be fitted exactly, a good fit says nothing.
-    several = len(found.rss) > 1
-    sure = n_spare > 0 and several and gap >= _needed_gap(n_hits, n_terms, n_spare, policy)
-    losses = np.sort(found.rss + SMALLEST_SHARE * problem.n_samples) / rss[0]
-    return Starts(
-        before.n_starts + size,
-        len(found.rss),
-        n_hits,
-        gap,
-        bool(sure),
-        before.n_rounds + 1,
-        losses,
-    )
+    if n_spare <= 0 or len(found.rss) == 1:
+        return False
+    return lead >= _needed_gap(int(hits[0]), n_terms, n_spare, policy)
 
 
 def _needed_gap(n_hits: int, n_terms: int, n_spare: int, policy: RoundsPolicy) -> float:

@@ -1,16 +1,19 @@
-"""The road from a problem to fitted models: one of one task, or a grid for each of many."""
+"""The road from a problem to fitted models: one of each task, or a grid for each."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.solver.design import Design, designs
+from pyfastr.solver.growth import with_another_term
 from pyfastr.solver.models import Models, unit
 from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.policy import Pace, SearchPolicy
-from pyfastr.solver.polish import polish
+from pyfastr.solver.polish import Polished, polish
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.rounds import Found, Starts, round_sizes, search
 from pyfastr.solver.starts import (
@@ -23,14 +26,10 @@ from pyfastr.solver.starts import (
     sparse_starts,
 )
 from pyfastr.solver.streams import Streams
-from pyfastr.solver.support import Supported, hop, refit, thin_supports
+from pyfastr.solver.support import Supported, evidence, hop, refit, ridge_of_refit, thin_supports
 from pyfastr.solver.sweep import History, Order, run_sweeps
 from pyfastr.solver.tangent import foresee
-from pyfastr.solver.vector import (
-    elementary_ridge,
-    most_evident_vector,
-    refit_vector,
-)
+from pyfastr.solver.vector import most_evident_vector, refit_vectors, ridge_starts, shrunk
 
 Array = NDArray[Any]
 RefitSupport = bool | Literal["evidence"]
@@ -83,10 +82,19 @@ class Solution:
 
 @dataclass(frozen=True)
 class Fit(Solution):
-    """One fitted model, how it was found, and its evidence if it was chosen by that."""
+    """One fitted model a task, how each was found, and its evidence if it was chosen by that.
 
-    starts: Starts
-    evidence: float = np.nan
+    Attributes
+    ----------
+    starts : list of T Starts
+    evidence : ndarray of shape (T,)
+    designs : list of T Design or None
+        Missing where all features would not fit the memory budget.
+    """
+
+    starts: list[Starts]
+    evidence: Array
+    designs: list[Design] | None = None
 
 
 @dataclass(frozen=True)
@@ -97,24 +105,42 @@ class GridFits(Solution):
 
 
 def solve(problem: Problem, settings: Settings, rng: np.random.Generator) -> Fit:
-    """Search for the best start, sweep to a fixed point of the update, refit if asked to."""
+    """Search for the best start, sweep to a fixed point of the update, refit if asked to.
+
+    The tasks are outputs, all of which share each pass over X.
+    """
     if not problem.samples.response.any():
         return _nothing_to_fit(problem, settings)
-    if len(problem.shape) == 1:
-        start = elementary_ridge(problem, Penalty(settings.ridge))
-        found = Found(start, start, Starts(1, 1, 1, np.inf, problem.loss.is_quadratic, 0))
-    else:
-        found = _search(problem, settings, rng)[0]
+    found = _search(problem, settings, rng)
     penalty = Penalty(settings.ridge, settings.threshold)
-    sure = np.array([found.starts.sure])
-    best = found.solutions.take(slice(0, 1))
+    sure = np.array([own.stands_apart for own in found])
+    best = Models.concatenate([own.solutions.take(slice(0, 1)) for own in found])
     swept = finish(problem, best, penalty, settings, sure, keep_losses=True)
-    fit = Fit(swept.models, swept.fitted, swept.history, swept.converged, found.starts)
+    starts, unknown = [own.starts for own in found], np.full(len(found), np.nan)
+    if len(problem.shape) == 1:
+        starts = [Starts.of_convex(bool(converged)) for converged in swept.converged]
+    fit = Fit(swept.models, swept.fitted, swept.history, swept.converged, starts, unknown)
     if settings.refit_support != "evidence":
-        return fit
+        return _with_designs(problem, fit, settings)
     chosen = _most_evident(problem, found, fit.models, settings, rng)
-    fitted, evidence = problem.engine.fitted(chosen.models), float(chosen.evidence[0])
-    return replace(fit, models=chosen.models, fitted=fitted, evidence=evidence)
+    fitted = problem.engine.fitted(chosen.models)
+    fit = replace(fit, models=chosen.models, fitted=fitted, evidence=chosen.evidence)
+    return _with_designs(problem, fit, settings)
+
+
+def _with_designs(problem: Problem, fit: Fit, settings: Settings) -> Fit:
+    """Add what the samples say of a fit."""
+    return replace(fit, designs=designs_at_end(problem, fit.models, settings))
+
+
+def designs_at_end(problem: Problem, models: Models, settings: Settings) -> list[Design] | None:
+    """Return the design of every model at the ridge with which a fit by these settings ends."""
+    ridge: float | Array = settings.ridge
+    if settings.refit_support is True:
+        ridge = ridge_of_refit(problem, models, ridge, settings.policy)
+    elif settings.refit_support == "evidence":
+        ridge = settings.policy.evidence.refit_ridge
+    return designs(problem, models, ridge)
 
 
 def solve_grid(
@@ -136,6 +162,13 @@ def solve_grid(
     return finish(problem, starts.take(each), penalty, settings, sure, keep_losses=False)
 
 
+def grow_grid(problem: Problem, models: Models, penalty: Penalty, settings: Settings) -> GridFits:
+    """Add a term to fitted models and fit all terms of each anew, with its own penalty."""
+    starts = with_another_term(problem, models, settings.policy)
+    sure = np.zeros(problem.n_tasks, bool)
+    return finish(problem, starts, penalty, settings, sure, keep_losses=False)
+
+
 def finish(
     problem: Problem,
     starts: Models,
@@ -151,7 +184,10 @@ def finish(
     last sweeps take a pass over X before a refit, and are in the history if they are to be kept.
     """
     if len(problem.shape) == 1 and problem.loss.is_quadratic:
-        models = _vectors(problem, starts.task, penalty, settings)
+        # One convex problem whose solutions the starts are: one update.
+        models = shrunk(starts, penalty)
+        if settings.refit_support is True:
+            models = refit_vectors(problem, models, penalty.ridge)
         rest, converged = np.zeros(len(models)), np.ones(len(models), bool)
         swept = _Swept(starts, models, History([rest.copy()], [rest]), converged)
     else:
@@ -255,6 +291,10 @@ def _better_of_two(loss: Array, second: Array, n_models: int) -> Array:
 
 def _search(problem: Problem, settings: Settings, rng: np.random.Generator) -> list[Found]:
     """Search for the best solution of every task; the user's own start is the only one."""
+    if len(problem.shape) == 1:
+        starts = ridge_starts(problem, [settings.ridge])
+        each = [starts.take(slice(task, task + 1)) for task in range(problem.n_tasks)]
+        return [Found(own, own, Starts.of_convex(False), False) for own in each]
     if isinstance(settings.init, str):
         return search(
             problem.to_search(),
@@ -271,7 +311,8 @@ def _search(problem: Problem, settings: Settings, rng: np.random.Generator) -> l
     for task, y_scale in enumerate(problem.y_scale):
         scales = np.prod(lengths, axis=0) * (problem.x_scale / y_scale)
         models = Models([c[None] for c in components], scales[None], np.array([task]))
-        found.append(Found(models, models, Starts(1, 1, 1, np.inf, False, 0)))
+        models = problem.ties.nearest(models)
+        found.append(Found(models, models, Starts(1, 1, 1, np.inf, False, 0), False))
     return found
 
 
@@ -285,8 +326,7 @@ def _grid_starts(
     policy, n_terms = settings.policy, settings.n_terms
     tasks = range(problem.n_tasks)
     if len(problem.shape) == 1:
-        vectors = [elementary_ridge(problem.task(t), Penalty(r), t) for t in tasks for r in ridges]
-        return Models.concatenate(vectors), np.ones(len(tasks), bool)
+        return ridge_starts(problem, ridges), np.ones(len(tasks), bool)
     determined = problem.n_effective > problem.degrees_of_freedom(n_terms)
     blind = min(policy.grid.budget, policy.grid.blind_budget)
     limited = policy.with_budget(policy.grid.budget if determined.any() else blind)
@@ -297,7 +337,7 @@ def _grid_starts(
         limited = policy.with_budget(next(round_sizes(problem, n_terms, "auto", limited)))
     least = replace(settings, ridge=float(min(ridges)), policy=limited)
     found = _search(problem, least, rng)
-    sure = np.array([f.starts.sure for f in found])
+    sure = np.array([f.stands_apart for f in found])
     best = [f.solutions.take(slice(0, 1)) for f in found]
     # The search has polished its starts at the least ridge already.
     settled = sure | (len(ridges) == 1 or not isinstance(settings.init, str))
@@ -320,7 +360,7 @@ def _brief_starts(
 ) -> Models:
     """Return the best of a few starts for every task and ridge, where nearly any would do."""
     policy, problem = settings.policy, problem.to_search()
-    streams = Streams(rng, problem.n_tasks)
+    streams = Streams(rng, problem.n_tasks, problem.n_outputs)
     models = anneal(
         problem,
         propose(problem, policy.grid.brief_starts, settings.n_terms, kind, streams, policy),
@@ -356,6 +396,22 @@ def _best_at_each_ridge(
 
 
 def _most_evident(
+    problem: Problem, found: list[Found], best: Models, settings: Settings, rng: np.random.Generator
+) -> Supported:
+    """Choose a support for each task by its evidence."""
+    if problem.n_tasks == 1:
+        return _most_evident_of_one(problem, found[0], best, settings, rng)
+    chosen = []
+    for t, own in enumerate(found):
+        alone = replace(own, solutions=own.solutions.alone(), survivors=own.survivors.alone())
+        some = best.take(slice(t, t + 1)).alone()
+        # As in the search, an output draws the same numbers wherever it stands.
+        one = _most_evident_of_one(problem.task(t), alone, some, settings, deepcopy(rng))
+        chosen.append(replace(one, models=replace(one.models, task=np.array([t]))))
+    return Supported.concatenate(chosen)
+
+
+def _most_evident_of_one(
     problem: Problem, found: Found, best: Models, settings: Settings, rng: np.random.Generator
 ) -> Supported:
     """Choose a support by its evidence: of the best model if there is no doubt, else of several.
@@ -366,7 +422,7 @@ def _most_evident(
     ridge, policy = settings.ridge, settings.policy
     if len(problem.shape) == 1:
         return most_evident_vector(problem, ridge, policy)
-    if found.starts.sure or not found.starts.n_rounds:
+    if found.stands_apart or not found.starts.n_rounds:
         return thin_supports(problem, best, ridge, policy).best()
     if np.prod(problem.shape) <= policy.race.small_sample:
         several = found.survivors.take(slice(0, policy.evidence.candidates_small))
@@ -375,24 +431,15 @@ def _most_evident(
     return thin_supports(problem, few, ridge, policy).best()
 
 
-def _vectors(problem: Problem, task: Array, penalty: Penalty, settings: Settings) -> Models:
-    """Fit vectors in closed form: one convex problem, one update."""
-    ridges = np.broadcast_to(penalty.ridge, len(task))
-    thresholds = np.broadcast_to(penalty.threshold, len(task))
-    found = []
-    for t, ridge, threshold in zip(task.tolist(), ridges, thresholds, strict=True):
-        own = problem.task(t)
-        models = elementary_ridge(own, Penalty(float(ridge), float(threshold)), t)
-        if settings.refit_support is True:
-            models = refit_vector(own, models, float(ridge))
-        found.append(models)
-    return Models.concatenate(found)
-
-
 def _nothing_to_fit(problem: Problem, settings: Settings) -> Fit:
-    """Return the zero coefficient: intercept and covariates explain the response."""
-    R = settings.n_terms
-    models = Models([np.zeros((1, R, p)) for p in problem.shape], np.zeros((1, R)))
-    fitted = np.zeros((1, problem.n_samples))
-    history = History([problem.losses_of(fitted, models.task)], [np.zeros(1)])
-    return Fit(models, fitted, history, np.ones(1, bool), Starts(0, 0, 0, np.inf, True, 0))
+    """Return the zero coefficient: intercept and covariates explain all responses."""
+    T, R = problem.n_tasks, settings.n_terms
+    components = [np.zeros((T, R, p)) for p in problem.shape]
+    models = Models(components, np.zeros((T, R)), np.arange(T))
+    fitted = np.zeros((T, problem.n_samples))
+    history = History([problem.losses_of(fitted, models.task)], [np.zeros(T)])
+    starts = [Starts(0, 0, 0, np.inf, True, 0, confidence=1.0)] * T
+    merit = evidence(
+        problem, Polished(models, np.zeros(T), np.zeros(T)), np.zeros(T), settings.policy
+    )
+    return Fit(models, fitted, history, np.ones(T, bool), starts, merit)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from pyfastr.engines.contraction import project_own
 from pyfastr.engines.kernels import cache_parts
 from pyfastr.engines.parallel import limited_blas, map_threads
+from pyfastr.solver.agreement import settle
 from pyfastr.solver.journal import Held, State, once, steps
 from pyfastr.solver.models import Models, cosines, put, unit
 from pyfastr.solver.penalties import Penalty
@@ -18,6 +19,7 @@ from pyfastr.solver.problem import Problem
 from pyfastr.solver.progress import tell
 from pyfastr.solver.streams import Streams
 from pyfastr.solver.sweep import cyclic_sweep, judged_update, rest_of_sweep
+from pyfastr.solver.ties import Ties
 
 Array = NDArray[Any]
 Kind = Literal["mixed", "spectral", "random"]
@@ -54,6 +56,7 @@ def propose(
     task = np.repeat(tasks, n_models)
     draws = [streams.normal(task, (n_terms, p)) for p in problem.shape]
     models = Models([unit(d)[0] for d in draws], np.ones((len(task), n_terms)), task)
+    models = problem.ties.nearest(models)
     n_random = {"random": n_models, "spectral": 0, "mixed": n_models // 2}[kind]
     spectral = np.flatnonzero(np.arange(len(models)) % n_models >= n_random)
     if not len(spectral):
@@ -75,18 +78,22 @@ def _power_sweeps(problem: Problem, models: Models, streams: Streams, n_sweeps: 
     done = []
     for part in problem.engine.batches(K * R, 24.0 * np.prod(problem.shape)):
         sums = problem.engine.drawn_sums(task[part], draw.take(part))[:, None]
-        power = partial(_power_sweep, sums, [r[part].astype(sums.dtype) for r in rows], n_sweeps)
+        own = [r[part].astype(sums.dtype) for r in rows]
+        power = partial(_power_sweep, sums, own, n_sweeps, problem.ties)
         done += map_threads(power, cache_parts(sums))
     components = [np.concatenate(c).reshape(K, R, -1) for c in zip(*done, strict=True)]
     return Models(components, models.scales, models.task).astype(float)
 
 
-def _power_sweep(sums: Array, rows: list[Array], n_sweeps: int, part: slice) -> list[Array]:
+def _power_sweep(
+    sums: Array, rows: list[Array], n_sweeps: int, ties: Ties, part: slice
+) -> list[Array]:
     """Rank-one approximations of some of the sums, from their rows of components."""
     own = [r[part] for r in rows]
     for _ in range(n_sweeps):
         for m in range(len(own)):
             own[m] = unit(project_own(sums[part], own, m)[:, 0])[0]
+            own = ties.follow(own, m)
     return own
 
 
@@ -96,18 +103,39 @@ def sparse_starts(problem: Problem, policy: SearchPolicy) -> Models:
     Beginning at the largest entry, power sweeps with a threshold stay where few entries stand out
     of the noise; those of dense starts, and the annealing, are led away by the noise of all.
     """
-    tasks, sparse = np.arange(problem.n_tasks), Penalty(0.0, policy.proposals.sparse_threshold)
+    tasks, own = np.arange(problem.n_tasks), policy.proposals
     found = []
     for part in problem.engine.batches(len(tasks), 24.0 * np.prod(problem.shape)):
-        sums = problem.engine.drawn_sums(tasks[part])[:, None].astype(float, copy=False)
-        largest = np.abs(sums).reshape(len(sums), -1).argmax(axis=1)
-        at = np.unravel_index(largest, problem.shape)
-        rows = [np.eye(p)[i] for p, i in zip(problem.shape, at, strict=True)]
-        for _ in range(policy.proposals.power_sweeps):
-            for m in range(len(rows)):
-                rows[m] = unit(sparse.shrink(project_own(sums, rows, m)[:, 0]))[0]
+        sums = problem.engine.drawn_sums(tasks[part]).astype(float, copy=False)
+        sparse = Penalty(0.0, own.sparse_threshold)
+        rows = power_sweeps_from_largest(sums, sparse, own.power_sweeps, problem.ties)
         found.append(Models([r[:, None] for r in rows], np.ones((len(sums), 1)), tasks[part]))
     return Models.concatenate(found)
+
+
+def power_sweeps_from_largest(
+    sums: Array, penalty: Penalty, n_sweeps: int, ties: Ties
+) -> list[Array]:
+    """Rank-one approximations of arrays ``(L, p1, ..., pM)``, begun at the largest entry of each.
+
+    Returns M arrays of shape ``(L, p_m)``.
+    """
+    largest = np.abs(sums).reshape(len(sums), -1).argmax(axis=1)
+    at = np.unravel_index(largest, sums.shape[1:])
+    rows = [np.eye(p)[i] for p, i in zip(sums.shape[1:], at, strict=True)]
+    return power_sweeps(sums, rows, penalty, n_sweeps, ties)
+
+
+def power_sweeps(
+    sums: Array, rows: list[Array], penalty: Penalty, n_sweeps: int, ties: Ties
+) -> list[Array]:
+    """Rank-one approximations of arrays ``(L, p1, ..., pM)``, begun at rows ``(L, p_m)``."""
+    rows = ties.follow(rows, None)
+    for _ in range(n_sweeps):
+        for m in range(len(rows)):
+            rows[m] = unit(penalty.shrink(project_own(sums[:, None], rows, m)[:, 0]))[0]
+            rows = ties.follow(rows, m)
+    return rows
 
 
 @limited_blas()
@@ -288,6 +316,8 @@ def race(
             found = _on_all_samples(problem, found, ridge, few.n_samples, policy)
         # Each task for itself: the samples one fold holds out must not decide how it is searched.
         tasks = _unexplained(problem, found, policy)
+        if few is problem:
+            found, tasks = settle(problem, found, tasks, ridge, policy)
         settled = np.flatnonzero(~np.isin(models.task, tasks))
         done.append((models.take(settled), found.take(settled)))
         if not len(tasks):
@@ -349,7 +379,8 @@ def _for_a_sprint(
 ) -> Problem:
     """Return the problem, or one of each few samples if they abound all the more."""
     plenty = _plenty(problem, n_terms, policy.race.sprint_looks_at)
-    if plenty < policy.race.worth_thinning:
+    small = problem.engine.n_bytes < policy.race.thinned_from_bytes
+    if small or plenty < policy.race.worth_thinning:
         return problem
     edges = np.linspace(0, problem.n_samples, int(problem.n_samples / plenty) + 1).astype(int)
     return problem.subset(rng.integers(edges[:-1], edges[1:]))

@@ -1,6 +1,7 @@
 """Random numbers of many tasks."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,9 @@ class Streams:
     common : numpy.random.Generator
         What the streams come from, and the only one if there is one task.
     n_tasks : int
+    n_outputs : int, default=1
+        So many tasks in a row draw the same numbers: those that each output of one fold would draw
+        alone, wherever it stands among the others.
 
     Attributes
     ----------
@@ -29,13 +33,15 @@ class Streams:
         For draws that depend on no data.
     """
 
-    def __init__(self, common: np.random.Generator, n_tasks: int) -> None:
+    def __init__(self, common: np.random.Generator, n_tasks: int, n_outputs: int = 1) -> None:
         self.common = common
-        # Seeds are drawn, as not every generator of a user's knows how to spawn others.
         self._own = [common]
-        if n_tasks > 1:
-            seeds = common.integers(2**63, size=(n_tasks, 4))
-            self._own = [np.random.default_rng(seed) for seed in seeds]
+        if n_tasks > n_outputs:
+            # Seeds are drawn, as not every generator of a user's knows how to spawn others.
+            seeds = common.integers(2**63, size=(n_tasks // n_outputs, 4))
+            self._own = [np.random.default_rng(seed) for seed in np.repeat(seeds, n_outputs, 0)]
+        elif n_tasks > 1:
+            self._own = [deepcopy(common) for _ in range(n_tasks)]
 
     def normal(self, task: Array, size: tuple[int, ...]) -> Array:
         """Draw N(0, 1) numbers of this size for each model, ``(K, *size)``, given their tasks."""
@@ -43,8 +49,9 @@ class Streams:
 
     def weights(self, task: Array) -> Draw:
         """Draw the keys of Exp(1) weights of each model and sample, to be made where these are."""
-        keys = self._draw(task, lambda rng, n: _keys(int(rng.integers(2**63)), n))
-        return Draw(keys)
+        tasks, counts = np.unique(task, return_counts=True)
+        bases = np.array([self._own[t].integers(2**63) for t in tasks], np.uint64)
+        return Draw(_keys(np.repeat(bases, counts), _numbers(counts)))
 
     def memory(self) -> dict[str, Any]:
         """Return where every stream stands."""
@@ -61,6 +68,12 @@ class Streams:
         return np.concatenate([draw(self._own[t], n) for t, n in zip(tasks, counts, strict=True)])
 
 
-def _keys(base: int, n_models: int) -> Array:
-    """Return as many keys that have nothing in common."""
-    return mix(np.uint64(base) + mix(np.arange(1, n_models + 1, dtype=np.uint64)))
+def _numbers(counts: Array) -> Array:
+    """Return the number of each model in its task, from 1 on; those of a task stand together."""
+    first = np.cumsum(counts) - counts
+    return np.arange(1, counts.sum() + 1) - np.repeat(first, counts)
+
+
+def _keys(bases: Array, numbers: Array) -> Array:
+    """Return keys that have nothing in common, of each model's task and number in there."""
+    return mix(bases + mix(numbers.astype(np.uint64)))

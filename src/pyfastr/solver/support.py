@@ -1,5 +1,6 @@
 """Least squares on a support: the one a fit found, or the one with the most evidence."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -36,9 +37,8 @@ def refit(
     steps come first, as sweeps alone crawl there.
     """
     masks = [c != 0 for c in models.components]
-    n_free = _n_free(masks)
-    share = _share_of_ridge(problem, models, n_free, policy)
-    ridges = np.broadcast_to(ridge, len(models)) * share
+    n_free = _n_free(masks, problem)
+    ridges = ridge_of_refit(problem, models, ridge, policy)
     penalty = Penalty(ridges, 0.0, masks)
     if foresight is not None:
         models = foresight.move(models, penalty)
@@ -54,9 +54,18 @@ def refit(
     return run_sweeps(problem, models, penalty, max_iter=max_iter, tol=tol)[0]
 
 
+def ridge_of_refit(
+    problem: Problem, models: Models, ridge: float | Array, policy: SearchPolicy
+) -> Array:
+    """Return the ridge ``(K,)`` with which the non-zero entries of models are refitted."""
+    n_free = _n_free([c != 0 for c in models.components], problem)
+    share = _share_of_ridge(problem, models, n_free, policy)
+    return np.broadcast_to(ridge, len(models)) * share
+
+
 def _share_of_ridge(problem: Problem, models: Models, n_free: Array, policy: SearchPolicy) -> Array:
     """Share of the ridge that so many free entries of each model are refitted with."""
-    n_all = _n_free([np.ones_like(c, bool) for c in models.components])
+    n_all = _n_free([np.ones_like(c, bool) for c in models.components], problem)
     if not problem.loss.is_quadratic:
         # Labels and counts are noisy, and a single entry may tell them apart, or zeros from others:
         # it has to stay finite.
@@ -84,11 +93,12 @@ class Supported:
         """Return the most evident model, a batch of one."""
         return self.take(np.array([np.argmin(self.evidence)]))
 
-    def join(self, other: "Supported") -> "Supported":
-        """Return the models of both."""
+    @staticmethod
+    def concatenate(parts: "Sequence[Supported]") -> "Supported":
+        """Return the models of all parts."""
         return Supported(
-            Models.concatenate([self.models, other.models]),
-            np.concatenate([self.evidence, other.evidence]),
+            Models.concatenate([part.models for part in parts]),
+            np.concatenate([part.evidence for part in parts]),
         )
 
 
@@ -113,7 +123,7 @@ def thin_supports(
     masks = _masks(thinned, sparsity > 0, own.zero)
     ridges = np.where(sparsity > 0, own.refit_ridge, ridge)
     refitted = polish(problem, thinned, [Step(ridges)] * policy.refit.n_steps, policy, masks)
-    return Supported(refitted.models, evidence(problem, refitted, _n_free(masks), policy))
+    return Supported(refitted.models, evidence(problem, refitted, _n_free(masks, problem), policy))
 
 
 def hop(
@@ -143,7 +153,8 @@ def hop(
             n_sweeps=own.hop_sweeps,
             threshold=own.hop_threshold,
         )
-        found = found.join(thin_supports(problem, copies, ridge, policy, own.hop_sparsities))
+        thinned = thin_supports(problem, copies, ridge, policy, own.hop_sparsities)
+        found = Supported.concatenate([found, thinned])
     return found
 
 
@@ -163,7 +174,7 @@ def evidence(problem: Problem, fits: Polished, n_free: Array, policy: SearchPoli
     return left * np.log(fits.rss + SMALLEST_SHARE * problem.n_samples)
 
 
-def _n_free(masks: list[Array]) -> Array:
-    """Free entries of every model: a term's modes share one scale."""
-    sizes = np.stack([m.sum(axis=2) for m in masks])
-    return np.where(sizes.all(axis=0), sizes.sum(axis=0) - len(masks) + 1, 0).sum(axis=1)
+def _n_free(masks: list[Array], problem: Problem) -> Array:
+    """Free entries of every model: a term's modes share one scale, and tied ones their entries."""
+    sizes = np.stack([masks[m].sum(axis=2) for m in problem.ties.own(len(masks))])
+    return np.where(sizes.all(axis=0), sizes.sum(axis=0) - len(sizes) + 1, 0).sum(axis=1)

@@ -17,6 +17,7 @@ from pyfastr.solver.newton import newton_step
 from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.problem import Problem
 from pyfastr.solver.progress import tell
+from pyfastr.solver.ties import TiedSweep
 from pyfastr.solver.update import ridge_solution, solve_regularised
 
 Array = NDArray[Any]
@@ -24,8 +25,9 @@ Order = Literal["cyclic", "simultaneous"]
 # How further weights of each sample are drawn for an update of models, given their tasks.
 DrawWeights = Callable[[Array], Draw]
 
-# Equations that a thread solves in one call at least.
-SOLVED_AT_ONCE = 32
+# Equations that a thread solves in one call at least, and entries of their matrices: fewer are
+# solved sooner than threads are asked to.
+SOLVED_AT_ONCE, SOLVED_ENTRIES = 32, 1 << 16
 
 
 @dataclass
@@ -193,12 +195,14 @@ def solve_equations(gram: Array, moment: Array, penalty: Penalty, mode: int) -> 
             some, rhs = some * (mask[:, :, None] & mask[:, None, :]), rhs * mask
         return now.shrink(solve_regularised(some, rhs, now, gram.shape[1]))
 
-    return np.concatenate(map_threads(solve, solved_parts(gram)))
+    parts = map_threads(solve, solved_parts(gram))
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def solved_parts(gram: Array) -> list[slice]:
     """Cut a batch of equations into parts for threads: solving takes long beside reading them."""
-    step = max(SOLVED_AT_ONCE, ceil(len(gram) / ENOUGH_PARTS))
+    least = max(SOLVED_AT_ONCE, SOLVED_ENTRIES // max(1, gram[0].size))
+    step = max(least, ceil(len(gram) / ENOUGH_PARTS))
     return [slice(i, i + step) for i in range(0, len(gram), step)]
 
 
@@ -221,10 +225,11 @@ def rest_of_sweep(
     draw_weights: DrawWeights | None = None,
 ) -> Models:
     """Take over the update of the first mode, and update the others in turn."""
-    models = models.replace(0, first.solution)
+    sweep = TiedSweep(problem.ties, is_exact=draw_weights is None)
+    models = sweep.replace(models, 0, first.solution)
     for mode in range(1, len(models.components)):
         draw = draw_weights and draw_weights(models.task)
-        models = models.replace(mode, update_mode(problem, models, mode, penalty, draw))
+        models = sweep.replace(models, mode, update_mode(problem, models, mode, penalty, draw))
     return models
 
 
@@ -235,7 +240,7 @@ def simultaneous_sweep(
     if not problem.loss.is_quadratic:
         modes = range(len(models.components))
         found = [judged_update(problem, models, mode, penalty) for mode in modes]
-        return _replace_all(models, [f.solution for f in found]), found[0]
+        return _replace_all(problem, models, [f.solution for f in found]), found[0]
     q, widest = sum(c[0].size for c in models.components), max(c[0].size for c in models.components)
     in_samples = widest > problem.n_samples
     update = _simultaneous_by_samples if in_samples else _simultaneous_by_products
@@ -243,7 +248,7 @@ def simultaneous_sweep(
     for part in problem.engine.batches(len(models), 32.0 * q * min(q, 2 * problem.n_samples)):
         some = models.take(part)
         solutions, first = update(problem, some, penalty.take(part))
-        parts.append(_replace_all(some, solutions))
+        parts.append(_replace_all(problem, some, solutions))
         before.append(first)
     return Models.concatenate(parts), Updated.concatenate(before)
 
@@ -281,7 +286,7 @@ def _simultaneous_by_products(
     return solutions, Updated(solutions[0], loss, found.fits.misfit)
 
 
-def _replace_all(models: Models, solutions: list[Array]) -> Models:
+def _replace_all(problem: Problem, models: Models, solutions: list[Array]) -> Models:
     """Combine solutions that each took the others' old components for granted.
 
     Where the old coefficient had the wrong sign, every mode turns around; only the first may, or
@@ -292,6 +297,11 @@ def _replace_all(models: Models, solutions: list[Array]) -> Models:
     for new, old in zip(components[1:], models.components[1:], strict=True):
         same_way = np.einsum("krp,krp->kr", new, old) >= 0
         turned.append(np.where(same_way[..., None], new, -new))
+    if problem.ties.modes is not None:
+        # Both solutions of a pair are the same: one, beside what the pair was before.
+        first, second = problem.ties.modes
+        turned[second] = models.components[second]
+        turned = problem.ties.follow(turned, first)
     return Models(turned, np.mean(scales, axis=0), models.task)
 
 

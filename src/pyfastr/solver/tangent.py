@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.config import current_budget
-from pyfastr.solver.models import Models, put, relative_change, unit
+from pyfastr.engines.solving import inverse
+from pyfastr.solver.models import Models, put, relative_change
 from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.policy import ForesightPolicy, SearchPolicy
 from pyfastr.solver.problem import Problem
+from pyfastr.solver.ties import TiedSweep, Ties
 from pyfastr.solver.update import regularise
 
 Array = NDArray[Any]
@@ -37,6 +39,7 @@ class Foresight:
     gram, moment : ndarrays of shape (P, q, q) and (P, q)
         ``J'J`` and ``J'y``; J has the projections of the samples onto all modes side by side.
     policy : ForesightPolicy
+    ties : Ties
     """
 
     rows: Array
@@ -45,6 +48,7 @@ class Foresight:
     gram: Array
     moment: Array
     policy: ForesightPolicy
+    ties: Ties
 
     def move(self, models: Models, penalty: Penalty) -> Models:
         """Return the models, those of `rows` moved to where sweeps with a penalty will end."""
@@ -67,20 +71,21 @@ class Foresight:
         """Sweep over the modes of the linear problems."""
         at = self.at[part]
         start = self.points.take(at)
-        components, scales = list(start.components), start.scales
+        now = start
         blocks = self.points.blocks()
         inverses = [self._inverse(at, m, block, penalty) for m, block in enumerate(blocks)]
         for _ in range(self.policy.n_sweeps):
+            sweep = TiedSweep(self.ties)
             for m, block in enumerate(blocks):
                 moved = [
-                    ((c - c0) * scales[..., None]).reshape(len(at), -1)
-                    for c, c0 in zip(components, start.components, strict=True)
+                    ((c - c0) * now.scales[..., None]).reshape(len(at), -1)
+                    for c, c0 in zip(now.components, start.components, strict=True)
                 ]
                 moved[m][:] = 0
                 left = self.moment[at, block] - self._fitted(at, np.hstack(moved), block)
                 solution = penalty.shrink((inverses[m] @ left[..., None])[..., 0])
-                components[m], scales = unit(solution.reshape(components[m].shape))
-        return Models(components, scales, start.task)
+                now = sweep.replace(now, m, solution.reshape(now.components[m].shape))
+        return now
 
     def _fitted(self, at: Array, moved: Array, block: slice) -> Array:
         """Products of a mode's projections with what the other modes' moves explain."""
@@ -95,9 +100,9 @@ class Foresight:
         gram = self.gram[at, block, block]
         mask = penalty.mask(mode)
         if mask is None:
-            return np.linalg.inv(regularise(gram, penalty, gram.shape[1]))
+            return inverse(regularise(gram, penalty, gram.shape[1]))
         inside = mask[:, :, None] & mask[:, None, :]
-        return np.linalg.inv(regularise(gram * inside, penalty, gram.shape[1])) * inside
+        return inverse(regularise(gram * inside, penalty, gram.shape[1])) * inside
 
 
 def foresee(problem: Problem, starts: Models, penalty: Penalty, policy: SearchPolicy) -> Foresight:
@@ -122,7 +127,7 @@ def foresee(problem: Problem, starts: Models, penalty: Penalty, policy: SearchPo
         moment[part] = found.moment + (found.gram[:, :, some.blocks()[0]] @ scaled)[..., 0]
         explained[part] = found.fits.rss <= own.unexplained * problem.n_samples
     good = explained[at]
-    return Foresight(rows[good], points, at[good], gram, moment, own)
+    return Foresight(rows[good], points, at[good], gram, moment, own, problem.ties)
 
 
 def _candidates(

@@ -40,6 +40,6 @@ def solve_regularised(gram: Array, rhs: Array, penalty: Penalty, n_features: int
 
 def regularise(gram: Array, penalty: Penalty, n_features: int) -> Array:
     """Add the penalty's curvature to the diagonal of every matrix, in place."""
-    diagonal = np.arange(gram.shape[-1])
-    gram[:, diagonal, diagonal] += penalty.curvature(gram, n_features)[:, None]
+    diagonal = np.einsum("kii->ki", gram)
+    diagonal += penalty.curvature(gram, n_features)[:, None]
     return gram

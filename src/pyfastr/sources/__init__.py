@@ -6,6 +6,7 @@ from pyfastr.sources.base import (
     block_where_it_is,
     is_stored,
     largest_entry,
+    look_over,
     size_of,
 )
 from pyfastr.sources.cluster import ClusterSource
@@ -15,6 +16,7 @@ from pyfastr.sources.memory import ArraySource
 from pyfastr.sources.rounded import RoundedSource
 from pyfastr.sources.scaled import ScaledSource
 from pyfastr.sources.stored import KeptSource, Reader, StoredSource, is_in_memory
+from pyfastr.sources.symmetry import Pair, equal_modes, first_asymmetry
 from pyfastr.sources.thinned import ThinnedSource, some_samples, thin
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "ClusterSource",
     "DeviceSource",
     "KeptSource",
+    "Pair",
     "Reader",
     "RoundedSource",
     "ScaledSource",
@@ -33,10 +36,13 @@ __all__ = [
     "block_where_it_is",
     "computed",
     "dask_behind",
+    "equal_modes",
+    "first_asymmetry",
     "is_in_memory",
     "is_on_device",
     "is_stored",
     "largest_entry",
+    "look_over",
     "size_of",
     "some_samples",
     "thin",

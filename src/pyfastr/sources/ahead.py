@@ -69,7 +69,11 @@ class ReadAhead:
             self._read_next(number)
         if block is None:
             assert future is not None
-            block = future.result()
+            try:
+                block = future.result()
+            finally:
+                # An error would refer to it, and it to the error: the thread would stay with both.
+                del future
             self._keep(number, block)
         return block
 

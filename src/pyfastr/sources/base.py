@@ -1,6 +1,5 @@
 """The protocol of a source, and what can be said of X in one pass over it."""
 
-from collections.abc import Iterator
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,6 +15,7 @@ from pyfastr.sources.mapped import mapped_reader
 from pyfastr.sources.memory import BLOCK_BYTES, ArraySource
 from pyfastr.sources.namespaces import is_foreign, namespace_of, to_host
 from pyfastr.sources.stored import StoredSource, block_limit
+from pyfastr.sources.symmetry import Pair, symmetric_in
 
 Array = NDArray[Any]
 
@@ -92,20 +92,33 @@ def place_of(source: Any, sample: int) -> str:
 
 def largest_entry(source: Source) -> float:
     """Return max|X| in one pass; NaN or infinity is an error that says where it stands."""
+    return look_over(source, ())[0]
+
+
+def look_over(source: Source, pairs: tuple[Pair, ...]) -> tuple[float, tuple[Pair, ...]]:
+    """Return max|X| and those pairs of modes in which all samples are symmetric, in one pass.
+
+    NaN or infinity is an error that says where it stands.
+    """
     if isinstance(source, ClusterSource):
-        sizes = _sizes_there(source)
-    else:
-        blocks = ((rows, block_where_it_is(source, rows)) for rows in source.slices)
-        sizes = (size_of(source, rows, block) for rows, block in blocks)
-    return max(sizes, default=0.0)
+        return _look_there(source, pairs)
+    largest = 0.0
+    for rows in source.slices:
+        block = block_where_it_is(source, rows)
+        largest = max(largest, size_of(source, rows, block))
+        pairs = symmetric_in(block, pairs)
+    return largest, pairs
 
 
-def _sizes_there(source: ClusterSource) -> Iterator[float]:
-    """Yield max|X| of chunks that stay with their workers."""
-    for rows, (low, high) in zip(source.slices, source.extremes(), strict=True):
+def _look_there(source: ClusterSource, pairs: tuple[Pair, ...]) -> tuple[float, tuple[Pair, ...]]:
+    """Have workers look over the chunks that stay with them."""
+    largest = 0.0
+    for rows, (low, high, own) in zip(source.slices, source.looks(pairs), strict=True):
         if not (np.isfinite(low) and np.isfinite(high)):
             _raise_not_finite(source, rows.start, source.read(rows))
-        yield max(0.0, -low, high)
+        largest = max(largest, -low, high)
+        pairs = tuple(pair for pair in pairs if pair in own)
+    return largest, pairs
 
 
 def block_where_it_is(source: Any, rows: slice) -> Any:

@@ -1,5 +1,6 @@
 """Memory of blocks that nobody uses any more, for the next ones."""
 
+import os
 import sys
 import threading
 from math import prod
@@ -29,15 +30,21 @@ class Buffers:
     def __init__(self, most: int) -> None:
         self._most = most
         self._buffers: list[Array] = []
-        self._lock = threading.Lock()
+        self._renew_lock()
         # Without the lock of the interpreter references are not counted at once.
         self._can_count = getattr(sys, "_is_gil_enabled", lambda: True)()
+
+    def _renew_lock(self) -> None:
+        """Begin with a lock of this process; that of a parent may be held for ever."""
+        self._process, self._lock = os.getpid(), threading.Lock()
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """Return an array to fill."""
         n_bytes = prod(shape) * dtype.itemsize
         if not self._can_count or not n_bytes:
             return np.empty(shape, dtype)
+        if self._process != os.getpid():
+            self._renew_lock()
         with self._lock:
             return self._unused(n_bytes)[:n_bytes].view(dtype).reshape(shape)
 

@@ -142,7 +142,10 @@ def _written_chunks(dataset: Any) -> NDArray[np.bool_] | None:
     root = getattr(getattr(dataset, "store", None), "root", None)
     if not isinstance(root, Path) or not hasattr(metadata, "encode_chunk_key"):
         return None
-    grid = [ceil(n / c) for n, c in zip(dataset.shape, _stored_chunks(dataset), strict=True)]
+    chunks = _stored_chunks(dataset)
+    if 0 in chunks:
+        raise OSError(f"X cannot be read: {dataset.store_path} says that its chunks are {chunks}.")
+    grid = [ceil(n / c) for n, c in zip(dataset.shape, chunks, strict=True)]
     if prod(grid) > MOST_CHUNKS:
         return None
     folder = root / str(getattr(dataset, "path", ""))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pyfastr.sources.manners import ArrayManners
 from pyfastr.sources.memory import ArraySource, working_dtype
+from pyfastr.sources.symmetry import Pair, symmetric_in
 from pyfastr.sources.waiting import (
     Terms,
     cancel,
@@ -159,14 +160,17 @@ class ClusterSource(ArrayManners):
         cuts = [slice(max(0, rows.start - i), max(0, rows.stop - i)) for i in firsts]
         return list(zip(part.numbers, cuts, strict=True))
 
-    def extremes(self) -> list[tuple[float, float]]:
-        """Return the smallest and the largest entry of every chunk, found where it is."""
+    def looks(self, pairs: tuple[Pair, ...]) -> list[tuple[float, float, tuple[Pair, ...]]]:
+        """Return the smallest and the largest entry of every chunk, found where it is.
+
+        And those pairs of modes in which its samples are symmetric.
+        """
 
         def start(parts: Sequence[Part]) -> list[Any]:
-            return self.work([partial(_extremes, part.numbers) for part in parts], parts)
+            return self.work([partial(_looks, part.numbers, pairs) for part in parts], parts)
 
-        found = sorted(triple for own in self.results(start) for triple in own)
-        return [(low, high) for _, low, high in found]
+        found = sorted(look for own in self.results(start) for look in own)
+        return [(low, high, own) for _, low, high, own in found]
 
     def place(self, sample: int) -> str:
         """Name the chunk of a sample."""
@@ -360,9 +364,13 @@ def _rows_of(cuts: Sequence[tuple[int, slice]], held: Iterable[Array]) -> list[t
     return [(number, chunk[cut]) for (number, cut), chunk in zip(cuts, held, strict=True)]
 
 
-def _extremes(numbers: Sequence[int], held: Iterable[Array]) -> list[tuple[int, float, float]]:
-    pairs = zip(numbers, held, strict=True)
-    return [(number, float(own.min()), float(own.max())) for number, own in pairs]
+def _looks(
+    numbers: Sequence[int], pairs: tuple[Pair, ...], held: Iterable[Array]
+) -> list[tuple[int, float, float, tuple[Pair, ...]]]:
+    return [
+        (number, float(own.min()), float(own.max()), symmetric_in(own, pairs))
+        for number, own in zip(numbers, held, strict=True)
+    ]
 
 
 def _memory_of(workers: dict[str, Any]) -> float:

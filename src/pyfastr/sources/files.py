@@ -57,11 +57,17 @@ class FilesReader:
                 f"X has no sample {sample}: there is no file {path}; expected one .npy file for "
                 "each sample."
             ) from error
-        except (OSError, EOFError, ValueError) as error:
+        # What NumPy raises on damaged headers has no common type.
+        except Exception as error:
             raise OSError(
-                f"X has sample {sample} in {path}, which cannot be read: {error} Expected a whole "
-                ".npy file of numbers; write it anew."
+                f"X has sample {sample} in {path}, which cannot be read: {_reason(error)} Expected "
+                "a whole .npy file of numbers; write it anew."
             ) from error
+
+
+def _reason(error: Exception) -> str:
+    """Return what an error says in one line; some say nothing."""
+    return " ".join(str(error).split()) or f"{type(error).__name__}."
 
 
 _READERS: dict[str, type[FilesReader] | type[ImagesReader]] = {

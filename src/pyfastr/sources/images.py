@@ -73,7 +73,8 @@ class ImagesReader:
 
     def _damaged(self, sample: int, error: object) -> OSError:
         """Return the error of a file that is no image, or not whole."""
-        reason = " ".join(str(error).split())
+        # Lack of memory, which a damaged size asks for, says nothing.
+        reason = " ".join(str(error).split()) or type(error).__name__
         return OSError(
             f"X has sample {sample} in {self._paths[sample]}, which cannot be read ({reason}); "
             "expected a whole NIfTI file. Write or fetch it anew."

@@ -38,15 +38,28 @@ class MappedReader:
 
     def read_into(self, out: Array, rows: slice) -> None:
         """Write these samples into an array."""
-        view = out.data.cast("B")
+        try:
+            is_whole = self._fill(out.data.cast("B"), rows.start)
+        except OSError as error:
+            raise OSError(
+                f"X is a memory map of {self._path}, which cannot be read at samples {rows.start} "
+                f"to {rows.stop - 1}: {error} Expected a disk that can be read; take another copy "
+                "of the file."
+            ) from error
+        if not is_whole:
+            self._raise_truncated()
+
+    def _fill(self, view: memoryview, first: int) -> bool:
+        """Read from the first of some samples on, and return whether there was enough to read."""
         with self._path.open("rb", buffering=0) as file:
-            file.seek(self._offset + rows.start * self._sample_bytes)
+            file.seek(self._offset + first * self._sample_bytes)
             done = 0
             while done < len(view):
                 count = file.readinto(view[done:])
                 if not count:
-                    self._raise_truncated()
+                    return False
                 done += count
+        return True
 
     def read_cached(self, out: Array, rows: slice) -> bool:
         """Write these samples if the system has them in its cache, and return whether it had."""

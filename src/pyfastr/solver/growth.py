@@ -1,0 +1,73 @@
+"""One more term for every model, begun from what the others leave unexplained."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyfastr.engines.contraction import project_own
+from pyfastr.solver.journal import once
+from pyfastr.solver.models import Models
+from pyfastr.solver.penalties import Penalty
+from pyfastr.solver.policy import ProposalPolicy, SearchPolicy
+from pyfastr.solver.problem import Problem
+from pyfastr.solver.starts import power_sweeps
+from pyfastr.solver.ties import Ties
+
+Array = NDArray[Any]
+
+
+def with_another_term(problem: Problem, models: Models, policy: SearchPolicy) -> Models:
+    """Give every model a term of scale zero, in the direction that lowers its loss the fastest.
+
+    That is the rank-one approximation of ``sum_i r_i X_i``, where the residuals r are those of the
+    target's mean. The sums of a batch of models take one pass over X.
+    """
+    make = partial(_steepest_terms, problem, models, policy)
+    new = once("new terms", make, problem.engine)
+    components = [np.concatenate(both, axis=1) for both in zip(models.components, new, strict=True)]
+    scales = np.concatenate([models.scales, np.zeros((len(models), 1))], axis=1)
+    return Models(components, scales, models.task)
+
+
+def _steepest_terms(problem: Problem, models: Models, policy: SearchPolicy) -> list[Array]:
+    """Components ``(K, 1, p_m)`` of the new terms."""
+    slopes, found = problem.slopes(problem.engine.fitted(models), models.task), []
+    for part in problem.engine.batches(len(models), 24.0 * np.prod(problem.shape)):
+        sums = problem.engine.weighted_sums(slopes[part]).astype(float, copy=False)
+        found.append(_nearest(sums, policy.proposals, problem.ties))
+    return [np.concatenate(rows)[:, None] for rows in zip(*found, strict=True)]
+
+
+def _nearest(sums: Array, policy: ProposalPolicy, ties: Ties) -> list[Array]:
+    """Rank-one approximations of arrays ``(L, p1, ..., pM)``, the best of several starts.
+
+    Power sweeps find that of a matrix from anywhere, but of a tensor that is mostly noise only from
+    nearby.
+    """
+    dense, shape = Penalty(0.0), sums.shape[1:]
+    n_starts = policy.steepest_starts if sum(p > 1 for p in shape) > 2 else 1
+    best, reached = list[Array](), np.full(len(sums), -np.inf)
+    for at in _large_entries(sums, n_starts):
+        rows = [np.eye(p)[i] for p, i in zip(shape, at, strict=True)]
+        rows = power_sweeps(sums, rows, dense, policy.steepest_sweeps, ties)
+        value = np.abs(np.sum(project_own(sums[:, None], rows, 0)[:, 0] * rows[0], axis=-1))
+        ahead = value > reached
+        best = [np.where(ahead[:, None], r, b) for r, b in zip(rows, best or rows, strict=True)]
+        reached = np.maximum(value, reached)
+    return power_sweeps(sums, best, dense, policy.power_sweeps, ties)
+
+
+def _large_entries(sums: Array, n_entries: int) -> Iterator[tuple[Array, ...]]:
+    """Yield where the largest entries of different slices of the longest mode are, in order."""
+    shape = sums.shape[1:]
+    mode = int(np.argmax(shape))
+    rest = shape[:mode] + shape[mode + 1 :]
+    slices = np.abs(np.moveaxis(sums, mode + 1, 1)).reshape(len(sums), shape[mode], -1)
+    order = np.argsort(-slices.max(axis=2), axis=1, kind="stable")
+    for which in order.T[:n_entries]:
+        within = slices[np.arange(len(sums)), which].argmax(axis=1)
+        at = np.unravel_index(within, rest) if rest else ()
+        yield (*at[:mode], which, *at[mode:])
