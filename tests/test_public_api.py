@@ -61,6 +61,7 @@ def test_the_parameters_of_the_regressor():
         "tol",
         "fit_intercept",
         "refit_support",
+        "symmetry",
         "random_state",
         "verbose",
         "checkpoint",

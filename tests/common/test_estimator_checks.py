@@ -44,16 +44,23 @@ def no_array_api(monkeypatch):
 
 
 def expected_failures(estimator):
-    """The evidence counts samples: one that is there twice counts more than one of weight 2."""
+    """Return the checks that ask for what an estimator says it does not do.
+
+    The evidence counts samples: one that is there twice counts more than one of weight 2. Counts
+    are positive, which is in the tags, but the check of several outputs takes no notice of it.
+    """
     if getattr(estimator, "refit_support", None) == "evidence":
         return {"check_sample_weight_equivalence_on_dense_data": "weights are not counts"}
+    if getattr(estimator, "loss", None) == "poisson":
+        return {"check_regressor_multioutput": "gives counts below 0"}
     return {}
 
 
 # The data of some checks are too large for the steps of SURF, too small for the penalty of OrTRR,
-# or of two classes that GLTRM separates, which all three say.
+# of two classes that GLTRM separates, or too few for folds, which all of them say.
 @pytest.mark.usefixtures("array_api")
 @pytest.mark.filterwarnings("ignore:(SURF|OrTRR|GLTRM):sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:No model predicts held-out samples better:UserWarning")
 @parametrize_with_checks(
     [
         FasTRRegressor(),
@@ -191,7 +198,8 @@ TIGHT = {"ridge": 0.1, "n_init": 16, "tol": 1e-7, "max_iter": 500, "random_state
         MatrixScaler(),
         CubeScaler(),
         CubeScaler(per="global"),
-    ]
+    ],
+    expected_failed_checks=expected_failures,
 )
 def test_tensors(estimator, check):
     check(estimator)

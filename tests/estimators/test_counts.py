@@ -58,6 +58,15 @@ def test_vectors_are_the_poisson_regression_of_scikit_learn(ridge, fit_intercept
     assert_allclose(model.score(X, y, weights), same.score(X, y, weights), atol=1e-5)
 
 
+def test_vectors_have_one_solution_and_are_sure_of_it_once_sweeps_converge():
+    X, y, _ = draw((8,), 120, level=0.5)
+    model = FasTRRegressor(loss="poisson", random_state=0).fit(X, y)
+    assert (model.starts_.sure, model.starts_.confidence) == (True, 1.0)
+    with pytest.warns(ConvergenceWarning):
+        cut = FasTRRegressor(loss="poisson", max_iter=1, tol=1e-12, random_state=0).fit(X, y)
+    assert not cut.starts_.sure
+
+
 def test_more_features_than_samples_are_the_same_regression():
     X, y, _ = draw((30,), 20)
     model = FasTRRegressor(ridge=0.5, **TIGHT).fit(X, y)

@@ -145,7 +145,7 @@ def test_other_bad_input_is_refused(draw):
         fastr_path(X, y, refit_support="evidence")
     with pytest.raises(ValueError, match="'ridge' parameter"):
         fastr_path(X, y, ridge=-1)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+    with pytest.raises(ValueError, match=r"y has \d+ values, but X has \d+ samples"):
         fastr_path(X, y[:-1])
 
 

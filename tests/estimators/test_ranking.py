@@ -5,9 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pyfastr.estimators.folds import Scoring
+from pyfastr.estimators.data import Data
 from pyfastr.estimators.ranking import N_AVERAGED, choose, leading
-from pyfastr.solver.losses import SQUARED
+from pyfastr.estimators.scoring import Scoring
+from pyfastr.sources import as_source
 
 
 def choice(points, columns, **options):
@@ -72,7 +73,8 @@ def test_points_without_a_score_do_not_lead():
 
 def test_losses_are_the_errors_of_every_sample_where_it_was_held_out():
     y, weights = np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 2.0, 1.0, 0.0])
-    data = SimpleNamespace(y=y, weights=weights, loss=SQUARED)
+    source = as_source(np.ones((4, 2)))
+    data = Data(source, 1.0, y, weights, covariates=None, fit_intercept=True)
     scoring = Scoring(None, None, y, data, None, "squared", None)
     # Two models in each of three folds; the first sample is held out twice, the third never.
     splits = [(np.array([1, 2, 3]), np.array([0])), (np.array([2]), np.array([0, 1]))]

@@ -21,7 +21,8 @@ from pyfastr import (
     TensorScaler,
 )
 from pyfastr.datasets import make_tensor_regression
-from pyfastr.estimators.folds import auc_scores, r2_scores
+from pyfastr.estimators.grids import GROWTH_SWEEPS
+from pyfastr.estimators.scoring import auc_scores, r2_scores
 from pyfastr.metrics import coefficient_error, support_precision, support_recall
 from pyfastr.sources import ArraySource
 
@@ -126,6 +127,7 @@ def test_without_a_refit_empty_folds_count_as_zero_and_a_zero_mean_warns():
         assert not model.fit(X, np.ones(90)).coef_.any()
 
 
+@pytest.mark.filterwarnings("ignore:Ridge regression on the flattened:UserWarning")
 def test_without_a_refit_classes_have_probabilities_and_covariates_count():
     X, y = draw(noise=2.0)
     Z = np.random.default_rng(0).normal(size=(90, 1))
@@ -352,22 +354,42 @@ def test_what_is_chosen_is_printed_for_who_asks(capsys):
     assert "chosen: {'n_terms': 1, 'ridge': 0.001" in out
 
 
-def test_x_is_read_about_as_often_for_a_grid_as_for_one_model(monkeypatch):
+class CountingSource(ArraySource):
+    """Samples that know how often a block of them was read."""
+
+    n_reads = 0
+
+    def read(self, rows):
+        self.n_reads += 1
+        return super().read(rows)
+
+
+def n_reads(model, X, y):
+    source = CountingSource(X)
+    model.fit(source, y)
+    return source.n_reads
+
+
+def test_x_is_read_about_as_often_for_a_grid_as_for_one_model():
     X, y = draw(60, (6, 5, 4))
-    reads = []
-    read = ArraySource.read
-    monkeypatch.setattr(
-        ArraySource, "read", lambda self, rows: (reads.append(rows), read(self, rows))[1]
-    )
-    few = FasTRRegressorCV(thresholds=(0.0,), ridges=(0.1,), n_init=4, random_state=0)
-    many = FasTRRegressorCV(thresholds=(0.0, 0.1, 0.2, 0.3), ridges=(0.1, 1.0), n_init=4)
-    counts = []
-    for model in (few, many.set_params(random_state=0)):
-        reads.clear()
-        model.fit(X, y)
-        counts.append(len(reads))
+    few = {"thresholds": (0.0,), "ridges": (0.1,)}
+    many = {"thresholds": (0.0, 0.1, 0.2, 0.3), "ridges": (0.1, 1.0)}
+    options = {"n_terms": 1, "n_init": 4, "random_state": 0}
+    one, grid = (n_reads(FasTRRegressorCV(**own, **options), X, y) for own in (few, many))
     # Eight times the models, and nothing like eight times the reads.
-    assert 0 < counts[1] < 2 * counts[0]
+    assert 0 < grid < 2 * one
+
+
+def test_a_term_that_is_tried_reads_x_for_its_sweeps_and_little_more():
+    X, y = draw(60, (6, 5, 4))
+    options = {"thresholds": (0.0,), "ridges": (0.1,), "n_init": 4, "random_state": 0}
+    model = FasTRRegressorCV(**options)
+    tried = n_reads(model, X, y)
+    one = n_reads(FasTRRegressorCV(**options, n_terms=1), X, y)
+    assert model.n_terms_ == 1
+    assert len(model.scores_path_) == 2
+    # Sweeps with the threshold and on its support read twice each.
+    assert 0 < tried - one <= 2 * 2 * GROWTH_SWEEPS + 5
 
 
 @pytest.mark.parametrize(
@@ -387,7 +409,7 @@ def test_x_is_read_about_as_often_for_a_grid_as_for_one_model(monkeypatch):
         ),
         ({"scoring": lambda e, X, y: np.nan}, "No point of the grid has a finite score"),
     ],
-    ids=str,
+    ids=lambda given: given if isinstance(given, str) else ",".join(given),
 )
 def test_what_cannot_be_chosen_from_is_refused(options, message):
     X, y = draw(30)

@@ -57,12 +57,12 @@ def test_nested_lists_and_object_arrays_of_numbers_become_arrays(X):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (np.ones(3), "Expected 2D array, got 1D array instead"),
+        (np.ones(3), r"X has shape \(3,\); expected \(n_samples, p1, ..., pM\).*Reshape your data"),
         (np.ones((3, 2, 2), dtype=complex), "Complex data not supported"),
         (np.ones((0, 2, 2)), "0 sample"),
         (np.ones((3, 0)), r"0 feature\(s\)"),
         (np.ones((3, 2, 0)), r"X has shape \(3, 2, 0\): a mode of size 0"),
-        (np.array([["a", "b"]]), "not compatible with arrays of bytes/strings"),
+        (np.array([["a", "b"]]), "X, of type ndarray, is no array of real numbers"),
         (np.zeros((3, 2), dtype="datetime64[s]"), r"X has dtype datetime64\[s\]"),
     ],
 )
@@ -147,10 +147,11 @@ def test_a_response_in_one_column_is_accepted_with_a_warning(X):
         (None, "Model estimator requires y to be passed, but the target y is None"),
         ([1.0, 2, np.nan, 4, np.nan, 6], "Input y contains NaN: first at sample 2, 2 such values"),
         ([1.0, 2, 3, np.inf, 5, 6], "Input y contains infinity .* first at sample 3, 1 such"),
-        ([1.0, 2, 3], r"inconsistent numbers of samples: \[6, 3\]"),
+        ([1.0, 2, 3], "y has 3 values, but X has 6 samples; expected one for each"),
         (np.ones((6, 2)), r"y should be a 1d array, got an array of shape \(6, 2\)"),
         (np.ones(6, dtype=complex), "Complex data not supported"),
-        (["a", "b", "c", "d", "e", "f"], "y has dtype <U1; expected real numbers"),
+        (["a", "b", "c", "d", "e", "f"], "y, of type list, is no array of real numbers"),
+        ([1.0, 2, 3, 4, 5, 1e301], r"y is of size 1e\+301; expected numbers up to 1e\+300"),
     ],
 )
 def test_what_is_no_response_is_refused(X, y, message):

@@ -41,7 +41,7 @@ def model(files):
 def test_confounds_groups_and_weights_reach_the_folds(files, arrays):
     rng = np.random.default_rng(0)
     groups, weights = np.arange(36) // 3, rng.uniform(0.5, 2.0, 36)
-    estimator = FasTRRegressorCV(**SMALL_CV)
+    estimator = FasTRRegressorCV(**SMALL_CV, n_terms=1)
     model = NiftiRegressor(estimator, mask_img=files.mask)
     model.fit(files.images, files.scores, files.ages, groups=groups, sample_weight=weights)
     by_hand = clone(estimator).fit(
@@ -222,7 +222,8 @@ def test_the_kinds_that_scikit_learn_sees():
     assert not hasattr(NiftiRegressor(), "decision_function")
     assert is_classifier(NiftiClassifier())
     tags = NiftiClassifier().__sklearn_tags__()
-    assert not tags.classifier_tags.multi_class
+    assert tags.classifier_tags.multi_class
+    assert not tags.classifier_tags.multi_label
     assert tags.target_tags.required
     assert tags.input_tags.niimg_like
     assert not tags.input_tags.two_d_array
@@ -246,3 +247,21 @@ def test_the_kinds_that_scikit_learn_sees():
 )
 def test_checks_of_scikit_learn_that_need_no_data(model, name):
     getattr(estimator_checks, name)(type(model).__name__, model)
+
+
+def test_three_groups_have_a_volume_of_the_coefficient_each(files, arrays, tmp_path):
+    groups = np.array(["a", "b", "c"])[
+        np.digitize(files.scores, np.quantile(files.scores, [0.3, 0.6]))
+    ]
+    model = NiftiClassifier(FAST_CLASSES, mask_img=files.mask).fit(files.images, groups)
+    by_hand = clone(FAST_CLASSES).fit(arrays, groups)
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    volumes = np.asarray(model.coef_img_.dataobj)
+    assert volumes.shape == (*nib.load(files.mask).shape, 3)
+    for t in range(3):
+        alone = model.transformer_.inverse_transform(by_hand.coef_[t])
+        np.testing.assert_array_equal(volumes[..., t], np.asarray(alone.dataobj))
+    np.testing.assert_allclose(model.predict_proba(files.images).sum(axis=1), 1, rtol=1e-6)
+    model.save(tmp_path / "model.fastr")
+    again = pyfastr.load(tmp_path / "model.fastr")
+    np.testing.assert_array_equal(again.predict(files.images), model.predict(files.images))

@@ -248,7 +248,7 @@ def test_bad_input_is_refused():
         slice_importance(model, X, y, scoring=lambda model, X, y: 0.0)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         slice_importance(model, X, y[:-1])
-    with pytest.raises(ValueError, match=r"Negative values.*sample_weight"):
+    with pytest.raises(ValueError, match=r"sample_weight is from -1.0 to -1.0; expected"):
         slice_importance(model, X, y, sample_weight=-np.ones(len(y)))
     with pytest.raises(ValueError, match="score of the samples given is nan"):
         slice_importance(model, X, np.full(len(y), np.nan))

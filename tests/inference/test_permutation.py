@@ -235,7 +235,8 @@ def test_one_round_of_starts_scores_as_well_as_the_search_of_a_fit(n_samples, no
     X = rng.normal(size=(n_samples, 6, 5))
     y = np.einsum("nij,i,j->n", X, w, v)
     y = y / y.std() + noise * rng.normal(size=n_samples)
-    model = FasTRRegressorCV([0.0, 0.1, 0.3], [1e-3, 0.1, 1.0], cv=KFold(4), random_state=0)
+    grid = {"thresholds": [0.0, 0.1, 0.3], "ridges": [1e-3, 0.1, 1.0], "n_terms": 1}
+    model = FasTRRegressorCV(**grid, cv=KFold(4), random_state=0)
     found = permutation_test(model, X, y, n_permutations=2, cv=None, random_state=0)
     best = model.fit(X, y).cv_results_["mean_test_score"].max()
     assert found.score == pytest.approx(best, abs=0.02)

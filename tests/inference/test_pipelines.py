@@ -205,9 +205,10 @@ def test_bootstrap_samples_are_scaled_by_themselves():
             assert_allclose(np.abs(samples[k]), np.abs(factor), atol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore:Ridge regression on the flattened:UserWarning")
 def test_a_fitted_choice_in_a_pipeline_gives_its_choice():
     X, y, _, _ = draw((4, 3))
-    pipeline = make_pipeline(TensorScaler(), FasTRRegressorCV([0.3], [0.1], n_init=2))
+    pipeline = make_pipeline(TensorScaler(), FasTRRegressorCV([0.3], [0.1], 1, n_init=2))
     with pytest.raises(ValueError, match="has not chosen threshold and ridge"):
         stability_selection(pipeline, X, y)
     pipeline.fit(X, y)

@@ -7,11 +7,13 @@ import warnings
 from contextlib import suppress
 
 import numpy as np
+import pytest
 
 from pyfastr import load, save
 from pyfastr.persistence import ModelFileError, read_header
 
 
+@pytest.mark.slow
 def test_mutated_files_load_or_are_refused(kinds, mutations, tmp_path):
     corpus = []
     for name, (model, _) in kinds.made.items():

@@ -273,6 +273,10 @@ DOCUMENTS = {
         lambda d, t: node_of(d)["fitted"]["starts_"]["fields"].update(more=1),
         "lacks fields, or has unknown ones",
     ),
+    "a probability of two": (
+        lambda d, t: node_of(d)["fitted"]["starts_"]["fields"].update(confidence=2.0),
+        "expected a complete record of starts",
+    ),
     "output": (lambda d, t: node_of(d).update(output="pandas"), "set to give 'pandas'"),
     "spare array": (lambda d, t: t.update(spare=np.ones(3)), "nothing refers to its array 'spare'"),
     "array that is missing": (lambda d, t: t.pop("scales_"), "that is not there"),
@@ -300,7 +304,7 @@ CHOICES = {
         lambda d, t: fitted(d).update(
             classes_={"@": "texts", "width": 3, "shape": [2], "items": ["yes", "yes"]}
         ),
-        "expected two different labels",
+        "expected different labels, two or one for each output",
     ),
     "slope of zero": (
         lambda d, t: fitted(d).update(calibration_=0.0),
@@ -447,6 +451,17 @@ def test_forged_models_of_images_are_refused(kinds, forge, tmp_path, case):
     path = save(kinds.made["image_regressor"][0], tmp_path / "model.fastr")
     change, words = IMAGES[case]
     assert words in refusal(forge(path, change))
+
+
+def test_starts_of_files_that_do_not_tell_a_confidence_have_none(saved, forge):
+    assert 0 <= load(saved).starts_.confidence <= 1
+
+    def change(document, tensors):
+        del node_of(document)["fitted"]["starts_"]["fields"]["confidence"]
+
+    starts = load(forge(saved, change)).starts_
+    assert starts.confidence is None
+    assert starts.n_hits == load(saved).starts_.n_hits
 
 
 def test_optional_attributes_may_be_absent_and_new_ones_may_come(saved, forge, model):

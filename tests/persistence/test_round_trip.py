@@ -18,6 +18,7 @@ NAMES = [
     *("regressor_of_named_columns", "regressor_of_labelled_modes"),
     *("classifier_of_words", "classifier_of_truth_in_float32"),
     *("regressor_cv", "regressor_cv_mean", "regressor_cv_evidence", "regressor_cv_of_counts"),
+    "regressor_cv_of_added_terms",
     *("classifier_cv", "classifier_cv_of_numbers", "scaler", "scaler_of_slices"),
     *("pipeline", "pipeline_cv", "pipeline_of_slices"),
     *("image_regressor", "image_classifier", "image_transformer", "image_pipeline"),

@@ -101,6 +101,9 @@ def l1_path(
     X: Array, y: Array, alphas: Any, ratio: float, solver: PathSolver
 ) -> tuple[Array, Array]:
     """Coefficients (p, n_alphas) and iterations along a path, from a Fortran-ordered X."""
+    if not y.any():
+        # Version 1.6 of scikit-learn sees no gap below a tolerance that is relative to nothing.
+        return np.zeros((X.shape[1], len(alphas)), X.dtype), np.zeros(len(alphas), int)
     common: dict[str, Any] = {
         "l1_ratio": ratio,
         "alphas": np.asarray(alphas),
@@ -109,9 +112,13 @@ def l1_path(
         "return_n_iter": True,
     }
     if solver.name == "sklearn":
-        # As in scikit-learn's own estimators: a Gram matrix pays only for many penalties.
-        gram = "auto" if len(alphas) > 1 else False
-        path = enet_path(X, y, precompute=gram, copy_X=False, check_input=False, **common)
+        # As in scikit-learn's own estimators: a Gram matrix pays only for many penalties. It
+        # is made here, as version 1.6 makes none of an input that it does not check.
+        if len(alphas) > 1 and len(X) > X.shape[1]:
+            common |= {"precompute": X.T @ X, "Xy": X.T @ y}
+        else:
+            common["precompute"] = False
+        path = enet_path(X, y, copy_X=False, check_input=False, **common)
         _, coefs, _, n_iters = path
     else:
         # Sets that may shrink, from more features than celer's default: faster at all sizes.

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import re
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -27,8 +26,6 @@ FORMAT = "pyfastr checkpoint 1"
 OF_NO_ACCOUNT = ("checkpoint", "verbose")
 # Where a document stands for an array, by its number.
 ARRAY = "#array"
-# What a file can raise that is cut short, damaged or of another kind.
-UNREADABLE = (ValueError, KeyError, TypeError, EOFError, OSError, zipfile.BadZipFile)
 # Seconds between two writings.
 INTERVAL = 120.0
 WHAT_TO_DO = "Delete the file to begin anew, or pass another path to keep it."
@@ -74,7 +71,7 @@ def checkpointed(estimator: Any, folds: Sequence[Any] = ()) -> Iterator[None]:
     try:
         if not known:
             # What cannot be written is to be known before hours of work, not after.
-            file.write([])
+            file.begin()
         with journaling(journal):
             yield
     except BaseException as error:
@@ -111,7 +108,8 @@ class CheckpointFile:
             key, entries = self._read()
         except FileNotFoundError:
             return []
-        except UNREADABLE as error:
+        # What reading raises has no common type if the file is cut short, damaged or another.
+        except Exception as error:
             raise ValueError(
                 f"checkpoint {self.path} cannot be read: it is damaged, or no checkpoint of "
                 f"pyfastr ({error}). {WHAT_TO_DO}"
@@ -137,6 +135,16 @@ class CheckpointFile:
         numbered = {f"array_{number}": array for number, array in arrays.values()}
         with replacing(self.path) as file:
             np.savez(file, document=np.frombuffer(document, np.uint8), **numbered)  # type: ignore[arg-type]
+
+    def begin(self) -> None:
+        """Write that nothing is done yet, or refuse to begin."""
+        try:
+            self.write([])
+        except OSError as error:
+            raise OSError(
+                f"checkpoint {self.path} cannot be written ({error}); expected a place with room "
+                "for it. Free some space, or pass another path."
+            ) from error
 
     def try_to_write(self, entries: list[Entry]) -> None:
         """Write, or say that it is not possible: that is no reason to end the fit."""

@@ -3,63 +3,94 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Integral, Real
+from functools import partial
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import check_scoring, get_scorer_names
-from sklearn.model_selection import (
-    GroupKFold,
-    KFold,
-    StratifiedGroupKFold,
-    StratifiedKFold,
-    check_cv,
-)
-from sklearn.utils import check_random_state
+from sklearn.model_selection import GroupKFold
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
+from pyfastr.estimators.candidates import (
+    Candidates,
+    Gain,
+    agreement,
+    eligible_points,
+    fits_of,
+    gain,
+    null_loss,
+    tell_of_terms,
+    warn_of_blind_folds,
+)
 from pyfastr.estimators.checkpoint import INTERVAL, checkpointed
+from pyfastr.estimators.choice_text import choice_sentence, counted
 from pyfastr.estimators.classifier import FasTRClassifier
 from pyfastr.estimators.data import Data
-from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, solver_settings, warn_of_zero
-from pyfastr.estimators.folds import Scoring, Split, TaskFits, fit_folds, held_out, mean_of
+from pyfastr.estimators.fitting import (
+    CONSTRAINTS,
+    FasTRBase,
+    check_n_terms,
+    solver_settings,
+    warn_of_zero,
+)
+from pyfastr.estimators.folds import Split, TaskFits, fit_folds, grow_folds, held_out, mean_of
+from pyfastr.estimators.grids import (
+    BLIND_RIDGES,
+    BLIND_SWEEPS,
+    FOLD_SWEEPS,
+    GROWTH_SWEEPS,
+    LABEL_THRESHOLDS,
+    RIDGES,
+    THRESHOLDS,
+    checked_grid,
+    further_terms,
+    is_blind,
+    most_terms,
+    n_train,
+)
 from pyfastr.estimators.namespaces import DispatchMixin
 from pyfastr.estimators.outlets import OutletMixin
-from pyfastr.estimators.ranking import Point, choose, cv_results, leading, usable_scores
+from pyfastr.estimators.outputs import outputs_of
+from pyfastr.estimators.ranking import (
+    Point,
+    choose,
+    cv_results,
+    leading,
+    scores_path,
+    usable_scores,
+)
+from pyfastr.estimators.reference import NoReference, reference_of, reference_sentence
+from pyfastr.estimators.scoring import Scoring
 from pyfastr.estimators.sklearn_private import BaseScorer, Interval, StrOptions, routing_enabled
+from pyfastr.estimators.splitting import make_splits
 from pyfastr.estimators.validation import Samples, TensorInputMixin, as_generator, share_input
 from pyfastr.estimators.warning import warn
 from pyfastr.estimators.watching import CallbackSupportMixin
+from pyfastr.solver.design import Design
 from pyfastr.solver.losses import LOSSES
 from pyfastr.solver.models import Models
 from pyfastr.solver.progress import tell
-from pyfastr.solver.solve import Settings
+from pyfastr.solver.solve import Settings, designs_at_end
 from pyfastr.sources import computed, is_in_memory, is_stored
 
 Array = NDArray[Any]
 
-# Both are relative, so they serve every data set: from exact data to labels that are mostly noise.
-# The highest leaves hardly more than one entry a mode, which noise hides at all lower ones; of
-# hundreds of entries known to four digits the lowest loses none.
-THRESHOLDS = (0.0, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.35, 0.55, 0.9)
-# Labels say so little that one entry a mode wins by chance.
-LABEL_THRESHOLDS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.06, 0.1, 0.2, 0.35, 0.55)
-RIDGES = (1e-5, 0.01, 0.1, 1.0, 10.0)
-# Fewer samples than free parameters are fitted exactly by a ridge of next to nothing: in scores of
-# few samples it wins by chance if at all.
-BLIND_RIDGES = (0.01, 0.1, 0.3, 1.0, 10.0)
-# Most models of a grid stand still after a few sweeps; those that never do are scored as they are.
-# With fewer samples than free parameters hardly any does, and more sweeps are no better.
-FOLD_SWEEPS, BLIND_SWEEPS = 15, 6
+# Folds agree if the mean cosine between their coefficients is at least this. Where they differ by
+# more, the mean of their models predicts better than one fit to all data.
+AGREEING = 0.8
 # scikit-learn's name of the score that regressors have by default; D² of counts has none.
 DEFAULT_SCORING = {"squared": "r2", "poisson": None}
 # What the best estimator's own parameters and those of its twin have in common.
-SHARED = ("init", "n_init", "sweep", "max_iter", "tol", "fit_intercept", "refit_support", "verbose")
+SHARED = (
+    *("init", "n_init", "sweep", "max_iter", "tol", "fit_intercept", "refit_support", "symmetry"),
+    "verbose",
+)
 FITTED = (
     *("factors_", "scales_", "intercept_", "covariate_coef_"),
-    *("n_iter_", "converged_", "history_", "starts_"),
+    *("n_iter_", "converged_", "history_", "starts_", "design_"),
 )
 
 CV_CONSTRAINTS: dict[str, list[Any]] = {
@@ -68,12 +99,12 @@ CV_CONSTRAINTS: dict[str, list[Any]] = {
     "refit_support": ["boolean"],
     "thresholds": ["array-like", StrOptions({"auto"})],
     "ridges": ["array-like", StrOptions({"auto"})],
-    "n_terms": ["array-like", Interval(Integral, 1, None, closed="left")],
+    "n_terms": ["array-like", Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     "cv": ["cv_object"],
     "scoring": [StrOptions(set(get_scorer_names())), callable, None],
     "criterion": [StrOptions({"cv", "evidence"})],
     "one_standard_error": ["boolean"],
-    "refit": ["boolean"],
+    "refit": ["boolean", StrOptions({"auto"})],
 }
 
 
@@ -96,7 +127,8 @@ class FasTRSelection(
 
     def _select(self, data: Data, X: Any, y: Any, groups: dict[str, Any]) -> None:
         """Choose, refit on all data, and take over what the refit found."""
-        self.__dict__.pop("held_out_", None)
+        for name in ("held_out_", "reference_", "reference_score_", "reference_is_better_"):
+            self.__dict__.pop(name, None)
         if self.criterion == "evidence":
             if not self.refit:
                 raise ValueError(
@@ -110,10 +142,10 @@ class FasTRSelection(
             scoring, splits = self._scoring(data, X, y), self._splits(data, y, groups)
             with checkpointed(self, splits):
                 chosen = self._choose_by_folds(data, scoring, splits)
-                if self.refit:
+                if self.refitted_:
                     self._refit(chosen[0].models, data)
                 else:
-                    self._average(chosen, scoring)
+                    self._average(chosen, scoring, data)
         for name in FITTED:
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))
@@ -124,18 +156,27 @@ class FasTRSelection(
         """Fit the choice to all data, beginning from the solutions that the folds found."""
         best = self._twin(self.threshold_, self.ridge_, self.n_terms_)
         some = found.scales.all(axis=1)
-        known = Models([c[some] for c in found.components], found.scales[some])
+        output = found.task[some] % (data.n_outputs or 1)
+        known = Models([c[some] for c in found.components], found.scales[some], output)
         best._fit_data(data, known if len(known) else None)
         self.best_estimator_ = best
 
-    def _average(self, chosen: list[TaskFits], scoring: Scoring) -> None:
+    def _average(self, chosen: list[TaskFits], scoring: Scoring, data: Data) -> None:
         """Let the mean of the folds' models be the choice."""
         mean = mean_of(chosen)
-        if not mean.models.scales.any():
-            warn_of_zero(mean.data.problem)
-        best = scoring.fitted(mean, 0, np.arange(len(scoring.data.y)))
+        zero = np.logical_not(mean.models.scales.any(axis=1))
+        if zero.any():
+            warn_of_zero(mean.data, zero)
+        every = np.arange(scoring.data.source.shape[0])
+        best = scoring.fitted(mean, np.arange(len(zero)), every)
         best.set_params(threshold=self.threshold_, ridge=self.ridge_, n_terms=self.n_terms_)
+        best.design_ = _mean_design(chosen[0].models, data, best._settings(data.source.shape))
         self.best_estimator_ = best
+
+    @property
+    def outputs_(self) -> list[Any]:
+        """Each of several outputs, or of more than two classes, as a choice of one."""
+        return outputs_of(self)
 
     @property
     def coef_(self) -> Array:
@@ -149,12 +190,15 @@ class FasTRSelection(
         own = LABEL_THRESHOLDS if self._is_classifier() else THRESHOLDS
         thresholds = own if isinstance(self.thresholds, str) else self.thresholds
         terms = [self.n_terms] if isinstance(self.n_terms, Integral) else self.n_terms
-        n_terms = [int(n) for n in _checked_grid("n_terms", terms, 1, np.inf, whole=True)]
-        auto = BLIND_RIDGES if _is_blind(data, _n_train(splits), min(n_terms)) else RIDGES
+        if isinstance(terms, str):
+            terms = [1]  # others grow from it
+        n_terms = [int(n) for n in checked_grid("n_terms", terms, 1, np.inf, whole=True)]
+        check_n_terms(n_terms, data.source.shape[1:])
+        auto = BLIND_RIDGES if is_blind(data, n_train(splits), min(n_terms)) else RIDGES
         ridges = auto if isinstance(self.ridges, str) else self.ridges
         return (
-            _checked_grid("thresholds", thresholds, 0, 1),
-            _checked_grid("ridges", ridges, 0, np.inf),
+            checked_grid("thresholds", thresholds, 0, 1),
+            checked_grid("ridges", ridges, 0, np.inf),
             n_terms,
         )
 
@@ -162,7 +206,7 @@ class FasTRSelection(
         self, data: Data, splits: Sequence[Split], ridge: float, n_terms: int
     ) -> Settings:
         """Return what is asked of the solver in folds, for the least ridge of a grid."""
-        blind = _is_blind(data, _n_train(splits), n_terms)
+        blind = is_blind(data, n_train(splits), n_terms)
         # A sweep of another loss gets less far, as its weights follow one sweep behind.
         n_sweeps = BLIND_SWEEPS if blind and data.loss.is_quadratic else FOLD_SWEEPS
         settings = solver_settings(self, data.source.shape, 0.0, ridge, n_terms)
@@ -180,85 +224,137 @@ class FasTRSelection(
             **shared,
         )
         share_input(self, twin)
+        # The ridge is chosen, not for the user to raise.
+        twin._remedies = "Raise `max_iter` or `tol`."
         return twin
 
     def _splits(self, data: Data, y: Any, groups: dict[str, Any]) -> list[Split]:
-        """Return the folds; an integer shuffles, and keeps classes in balance and groups whole."""
-        n_samples = data.source.shape[0]
-        counts = np.ones(n_samples, bool) if data.weights is None else data.weights > 0
-        given = groups.get("groups")
-        cv = 5 if self.cv is None else self.cv
-        if isinstance(cv, Integral):
-            cv = _splitter(int(cv), self._is_classifier(), given is not None, self.random_state)
-        cv = check_cv(cv, y, classifier=self._is_classifier())
-        splits = list(cv.split(np.zeros((n_samples, 1)), y, **groups))
-        for fold, (train, test) in enumerate(splits):
-            n_train = int(counts[np.unique(train)].sum())
-            if not len(test) or n_train < 2:
-                raise ValueError(
-                    f"cv gives fold {fold} {n_train} training samples that count and {len(test)} "
-                    "held-out samples; expected at least 2 and 1."
-                )
-        return [(np.asarray(train), np.asarray(test)) for train, test in splits]
+        """Return the folds."""
+        state = self.random_state
+        return make_splits(
+            self.cv, data, y, groups, classify=self._is_classifier(), random_state=state
+        )
 
-    def _choose_by_folds(self, data: Data, scoring: Scoring, splits: list[Split]) -> list[TaskFits]:
-        """Fit and score the grid, a number of terms at a time; return the chosen points' fits."""
+    def _candidates(
+        self, data: Data, scoring: Scoring, splits: list[Split]
+    ) -> tuple[list[Candidates], list[Gain]]:
+        """Fit and score points of the grid in all folds, a number of terms at a time."""
         thresholds, ridges, n_terms = self._grids(data, splits)
         rng = as_generator(self.random_state)
-        fits, scores, times = [], [], []
+        found: list[Candidates] = []
         for terms in n_terms:
-            began = time.perf_counter()
+            points = [(terms, r, t) for r in ridges for t in thresholds]
             settings = self._fold_settings(data, splits, min(ridges), terms)
-            fits.append(fit_folds(data, splits, ridges, thresholds, settings, rng))
-            fitted = time.perf_counter()
-            scores.append(scoring.scores(fits[-1], splits))
-            times.append((fitted - began, time.perf_counter() - fitted))
-            note = f"{terms} term(s): {len(fits[-1].models)} models in {times[-1][0]:.1f} s"
-            tell("numbers of terms", len(fits), len(n_terms), note)
-        points = [(n, r, t) for n in n_terms for r in ridges for t in thresholds]
-        all_scores = np.concatenate(scores, axis=1)
-        usable = usable_scores(all_scores)
+            fit = partial(fit_folds, data, splits, ridges, thresholds, settings, rng)
+            found.append(Candidates.scored(points, fit, scoring, splits))
+            tell_of_terms(found[-1])
+        if self.n_terms == "auto":
+            return self._grow(found[0], data, scoring, splits)
+        return found, []
+
+    def _grow(
+        self, unit_rank: Candidates, data: Data, scoring: Scoring, splits: list[Split]
+    ) -> tuple[list[Candidates], list[Gain]]:
+        """Add terms at promising points while held-out samples show a gain."""
+        found, gains = [unit_rank], list[Gain]()
+        nothing = null_loss(data)
+        while found[-1].n_terms < most_terms(data.source.shape[1:]):
+            last, terms = found[-1], found[-1].n_terms + 1
+            kept = last.promising(first=terms == 2)
+            now = [(terms, *last.points[i][1:]) for i in kept]
+            ridges, thresholds = ([p[axis] for p in now] for axis in (1, 2))
+            settings = self._fold_settings(data, splits, min(ridges), terms)
+            settings = replace(settings, max_iter=min(settings.max_iter, GROWTH_SWEEPS))
+            fit = partial(grow_folds, last.take(kept), ridges, thresholds, settings)
+            found.append(Candidates.scored(now, fit, scoring, splits))
+            gains.append(gain(last, found[-1], nothing))
+            tell_of_terms(found[-1])
+            if not gains[-1].is_worth_it:
+                break
+        return found, gains
+
+    def _choose_by_folds(self, data: Data, scoring: Scoring, splits: list[Split]) -> list[TaskFits]:
+        """Fit and score the grid; return the fits of the chosen point, and of those averaged."""
+        tried, gains = self._candidates(data, scoring, splits)
+        points = [point for own in tried for point in own.points]
+        scores = np.concatenate([own.scores for own in tried], axis=1)
+        usable = usable_scores(scores)
         losses = None
         if scoring.is_of_samples and len(usable) == len(splits):
-            losses = np.concatenate([scoring.losses(own, splits) for own in fits], axis=1)
-        indices = self._ranked(points, usable, losses)
-        best, each = indices[0], len(ridges) * len(thresholds)
+            losses = np.concatenate([own.losses for own in tried], axis=1)
+        eligible = None if self.one_standard_error else eligible_points(points, gains)
+        leaders = leading(usable, losses, eligible)
+        fits = [fits_of(tried, i) for i in leaders]
+        self.agreement_ = agreement(fits[0])
+        self.refitted_ = self._is_refitted()
+        indices = leaders
+        if self.refitted_ or self.one_standard_error:
+            simplest = self.one_standard_error
+            indices = [choose(points, usable, losses, eligible, one_standard_error=simplest)]
+            fits = [fits_of(tried, indices[0])]
         if scoring.scorer is None:
             chance = 0.5 if self._is_classifier() else 0.0
-            _warn_of_blind_folds(fits[best // each], usable[:, best] - chance)
-        chosen = [fits[i // each].take(slice(i % each, None, each)) for i in indices]
-        self.held_out_ = held_out(chosen, splits, scoring.targets)
-        shape = (len(n_terms), len(ridges), len(thresholds), len(splits))
-        self.scores_path_ = all_scores.T.reshape(shape)
-        self.cv_results_ = cv_results(points, all_scores, times)
-        self._set_choice(points[best], float(np.mean(usable[:, best])), indices)
-        return chosen
+            warn_of_blind_folds(fits[0], usable[:, indices[0]] - chance)
+        self.held_out_ = held_out(fits, splits, scoring.targets)
+        self.scores_path_ = scores_path(points, scores)
+        self.cv_results_ = cv_results(points, scores, [own.seconds for own in tried])
+        self._set_choice(points[indices[0]], float(np.mean(usable[:, indices[0]])), indices)
+        self.choice_ = choice_sentence(
+            self.n_terms_,
+            gains,
+            self.agreement_,
+            refitted=self.refitted_,
+            n_points=len(indices),
+            is_asked=self.refit != "auto",
+        )
+        self._compare_with_ridge(fits, scoring, splits)
+        return fits
 
-    def _ranked(self, points: list[Point], scores: Array, losses: Array | None) -> list[int]:
-        """Return the index of the choice, and of the points that are averaged with it."""
-        if self.refit or self.one_standard_error:
-            simplest = self.one_standard_error
-            return [choose(points, scores, losses, one_standard_error=simplest)]
-        return leading(scores, losses)
+    def _is_refitted(self) -> bool:
+        """Whether the choice is fitted to all data, rather than the mean of the folds' models."""
+        if isinstance(self.refit, str):
+            return self.agreement_ >= AGREEING
+        return bool(self.refit)
+
+    def _compare_with_ridge(
+        self, chosen: list[TaskFits], scoring: Scoring, splits: list[Split]
+    ) -> None:
+        """Put flattened ridge regression beside the choice, and say so if it is better."""
+        found = reference_of(chosen, scoring, splits)
+        if isinstance(found, NoReference):
+            tell("reference", 1, 1, f"no ridge regression beside it: {found.reason}")
+            self.reference_, self.reference_score_, self.reference_is_better_ = None, np.nan, False
+            return
+        self.reference_, self.reference_score_ = found, found.score
+        self.reference_is_better_ = found.is_better
+        tell("reference", 1, 1, f"flattened ridge regression: score {found.score:.4g}")
+        # Vectors have no structure that might not pay.
+        if found.is_better and len(scoring.data.source.shape) > 2:
+            warn(reference_sentence(found, scoring, self.best_score_))
 
     def _choose_by_evidence(self, data: Data, ridges: list[float], n_terms: list[int]) -> None:
         """Fit all data once for each number of terms; the evidence chooses the support."""
         ridge = min(ridges)
-        models, times = [], []
-        for terms in n_terms:
+        models, times = list[Any](), []
+        for terms in further_terms(data) if self.n_terms == "auto" else n_terms:
             began = time.perf_counter()
             twin = self._twin(0.0, ridge, terms, refit_support="evidence")
             twin._fit_data(data)
             models.append(twin)
             times.append((time.perf_counter() - began, 0.0))
-            tell("numbers of terms", len(models), len(n_terms))
-        points = [(terms, ridge, 0.0) for terms in n_terms]
-        scores = -np.array([[model.evidence_ for model in models]])
+            tell("numbers of terms", len(models), max(len(models), len(n_terms)))
+            evidence = [float(np.sum(model.evidence_)) for model in models]
+            if self.n_terms == "auto" and evidence[-1] > min(evidence):
+                break
+        points = [(model.n_terms, ridge, 0.0) for model in models]
+        scores = -np.array([evidence])
         best = int(np.argmax(scores[0]))
-        self.best_estimator_ = models[best]
-        self.scores_path_ = scores.T.reshape(len(n_terms), 1, 1, 1)
+        self.best_estimator_, self.refitted_ = models[best], True
+        self.__dict__.pop("agreement_", None)
+        self.scores_path_ = scores_path(points, scores)
         self.cv_results_ = cv_results(points, scores, times)
         self._set_choice(points[best], float(scores[0, best]), [best])
+        self.choice_ = f"{counted(self.n_terms_)}, by evidence; fitted to all samples."
 
     def _set_choice(self, point: Point, score: float, indices: list[int]) -> None:
         self.n_terms_, self.ridge_, self.threshold_ = point
@@ -270,6 +366,8 @@ class FasTRSelection(
     def _scoring(self, data: Data, X: Any, y: Any) -> Scoring:
         """Return how models are scored."""
         default = "roc_auc" if self._is_classifier() else DEFAULT_SCORING[self.loss]
+        if self._is_classifier() and data.n_outputs is not None:
+            default = None  # scikit-learn's areas of several classes are of probabilities
         scorer, twin = None, self._twin(0.0, 1.0, 1)
         if self.scoring is not None and self.scoring != default:
             scorer = check_scoring(twin, scoring=self.scoring)
@@ -313,51 +411,12 @@ class FasTRSelection(
         return router.add(splitter=splitter, method_mapping=mapping)
 
 
-def _splitter(n_splits: int, classify: bool, grouped: bool, random_state: Any) -> Any:
-    """Return shuffled folds, stratified for classes, that keep groups whole if there are any."""
-    kinds = {
-        (False, False): KFold,
-        (False, True): GroupKFold,
-        (True, False): StratifiedKFold,
-        (True, True): StratifiedGroupKFold,
-    }
-    seed = check_random_state(clone(random_state, safe=False)).randint(2**31)
-    return kinds[classify, grouped](n_splits, shuffle=True, random_state=seed)
-
-
-def _checked_grid(
-    name: str, values: Any, least: float, bound: float, *, whole: bool = False
-) -> list[float]:
-    """Return a grid as a list; errors say what is wrong with it."""
-    grid = list(values)
-    if not grid:
-        raise ValueError(f"{name} is empty; expected at least one value to choose from.")
-    kind, what = (Integral, "whole numbers") if whole else (Real, "numbers")
-    for value in grid:
-        if not isinstance(value, kind) or not least <= float(value) < bound:
-            raise ValueError(f"{name} has {value!r}; expected {what} in [{least}, {bound}).")
-    return [float(value) for value in grid]
-
-
-def _n_train(splits: Sequence[Split]) -> float:
-    """Return how many samples the folds train on at most; no folds hold nothing out."""
-    return max((len(np.unique(train)) for train, _ in splits), default=np.inf)
-
-
-def _is_blind(data: Data, n_train: float, n_terms: int) -> bool:
-    """Whether there are no more samples to train on than free parameters."""
-    return bool(n_train <= data.problem.degrees_of_freedom(n_terms).max())
-
-
-def _warn_of_blind_folds(fits: TaskFits, gains: Array) -> None:
-    """Say so where folds are too small to tell models apart, and none was found to predict."""
-    problem = fits.data.problem
-    n_samples = int(problem.n_effective.max())
-    n_free = int(problem.degrees_of_freedom(fits.models.n_terms).max())
-    error = gains.std(ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else 0.0
-    if n_samples <= n_free and gains.mean() <= error:
-        warn(
-            f"No model predicts held-out samples better than chance: folds train on {n_samples} "
-            f"samples, which {n_free} free parameters can fit whatever they are. Use more samples, "
-            'or, if there is little noise, criterion="evidence", which holds none out.'
-        )
+def _mean_design(found: Models, data: Data, settings: Settings) -> Design | list[Design] | None:
+    """Return the mean of what all samples say of the models of folds."""
+    n_outputs = data.n_outputs or 1
+    models = Models(found.components, found.scales, found.task % n_outputs)
+    several = designs_at_end(data.problem, models, settings)
+    if several is None:
+        return None
+    means = [Design.mean_of(several[output::n_outputs]) for output in range(n_outputs)]
+    return means if data.n_outputs else means[0]

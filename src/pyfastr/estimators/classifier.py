@@ -1,4 +1,4 @@
-"""FasTR for two classes."""
+"""FasTR for classes: two by one decision, more of them one against the rest."""
 
 from collections.abc import Sequence
 from os import PathLike
@@ -7,23 +7,20 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import expit
+from scipy.special import expit, log_expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import assert_all_finite, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import (
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-)
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from pyfastr.estimators.checkpoint import checkpointed
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, check_together
 from pyfastr.estimators.lazy import by_chunks
 from pyfastr.estimators.namespaces import answers_in_kind, fits_arrays, on_host
-from pyfastr.estimators.sklearn_private import StrOptions, check_sample_weight
+from pyfastr.estimators.reading import check_as_many, read_weights
+from pyfastr.estimators.sklearn_private import StrOptions
 from pyfastr.estimators.validation import Samples, check_tensor
 from pyfastr.estimators.watching import fit_method
 from pyfastr.solver.losses import LOSSES
@@ -45,8 +42,8 @@ CLASSIFIER_CONSTRAINTS: dict[str, list[Any]] = {
 FLATTEST, STEEPEST = 1e-6, 1e6
 
 
-class BinaryMixin(ClassifierMixin):
-    """Labels in, labels and probabilities out, for two classes and a linear decision."""
+class LabelsMixin(ClassifierMixin):
+    """Labels in, labels and probabilities out, by a linear decision or one for each class."""
 
     classes_: Array
     calibration_: float
@@ -68,13 +65,12 @@ class BinaryMixin(ClassifierMixin):
         -------
         ndarray of shape (n_samples,)
         """
-        decision = self._decide(X, covariates)
-        return to_host(self.classes_)[(decision > 0).astype(int)]
+        return predicted_classes(self._decide(X, covariates), to_host(self.classes_))
 
     @by_chunks
     @answers_in_kind
     def predict_proba(self, X: Any, covariates: Any = None) -> Array:
-        """Predict the probabilities of both classes.
+        """Predict the probabilities of all classes.
 
         Parameters
         ----------
@@ -83,11 +79,10 @@ class BinaryMixin(ClassifierMixin):
 
         Returns
         -------
-        ndarray of shape (n_samples, 2)
+        ndarray of shape (n_samples, n_classes)
+            Those of more than two classes are each against the rest, divided by their sum.
         """
-        decision = self._decide(X, covariates)
-        positive = expit(self.calibration_ * decision)
-        return np.column_stack([1 - positive, positive])
+        return probabilities(self._decide(X, covariates), self.calibration_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> float:
         """Return the share of samples whose class is predicted.
@@ -114,32 +109,31 @@ class BinaryMixin(ClassifierMixin):
         decide: Any = self.decision_function
         return to_host(decide(X) if covariates is None else decide(X, covariates))
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Samples, Array, Array | None]:
-        """Return checked samples, labels -1 and 1, and weights; set `classes_`."""
+        """Return checked samples, labels -1 and 1, and weights; set `classes_`.
+
+        Labels of more than two classes have a row for each, 1 where a sample is of it.
+        """
         y, sample_weight = on_host(X, y=y, sample_weight=sample_weight)
-        X, y, self.classes_, labels = check_tensor_and_classes(self, X, y)
+        X, y, self.classes_, labels = check_tensor_and_classes(self, X, y, multi_class=True)
         weights = None
         if sample_weight is not None:
-            weights = computed(sample_weight)
-            weights = check_sample_weight(weights, X, dtype=float, ensure_non_negative=True)
+            weights = read_weights(computed(sample_weight), X.shape[0])
         if self.class_weight is not None:
             own = compute_sample_weight(self.class_weight, y)
             weights = own if weights is None else own * weights
         if weights is not None:
-            _check_both_classes(labels, weights, self.classes_)
+            _check_all_classes(y, weights, self.classes_)
         return X, labels, weights
 
 
-class FasTRClassifier(BinaryMixin, FasTRBase):
-    r"""Sparse unit-rank tensor classification of two classes.
+class FasTRClassifier(LabelsMixin, FasTRBase):
+    r"""Sparse unit-rank tensor classification.
 
     The decision is :math:`f(X) = \langle W, X\rangle + b` with W a sum of `n_terms` outer
-    products, as in :class:`FasTRRegressor`, which also tells of the search for starts.
+    products, as in :class:`FasTRRegressor`, which also tells of the search for starts. More than
+    two classes have a decision each, against the rest, and the largest wins; they share every pass
+    over X.
 
     Parameters
     ----------
@@ -165,21 +159,29 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
     refit_support : bool or "evidence", default=False
         "evidence" is of the squared loss only. The logistic loss is refitted with a ridge that
         shrinks by the share of free parameters itself, as labels are noisy.
+    symmetry : "auto", pair of int or None, default="auto"
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
     checkpoint : str or Path, default=None
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
+    classes_ : ndarray of shape (n_classes,)
     calibration_ : float
         Slope a of the probability :math:`1 / (1 + \exp(-a f(X)))` of `classes_[1]`: 1 for the
         logistic loss. For the squared loss it is Platt's, fitted to the training decisions: with
         few samples per degree of freedom these are too sure, and :class:`FasTRClassifierCV` uses
-        held-out decisions.
+        held-out decisions. More than two classes share one slope, so that the most probable class
+        is the predicted one.
     coef_ : ndarray of shape (p1, ..., pM)
-    factors_, scales_, intercept_, covariate_coef_, n_iter_, converged_, history_, starts_
-        As in :class:`FasTRRegressor`; the loss of `history_` is the one chosen.
+        Of more than two classes ``(n_classes, p1, ..., pM)``.
+    factors_, scales_, intercept_, covariate_coef_, n_iter_, converged_, history_, starts_, design_
+        As in :class:`FasTRRegressor`, more than two classes being its outputs; the loss of
+        `history_` is the one chosen.
+    outputs_ : list of FasTRClassifier
+        Each of more than two classes against the rest, as a fitted model of classes False and True.
+    symmetric_modes_ : tuple of two int, or None
+        Modes that share a component.
     tensor_shape_in_ : tuple of int
     n_features_in_ : int
 
@@ -214,6 +216,7 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
         tol: float = 1e-3,
         fit_intercept: bool = True,
         refit_support: bool | Literal["evidence"] = False,
+        symmetry: Literal["auto"] | Sequence[int] | None = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         checkpoint: str | PathLike[str] | None = None,
@@ -230,6 +233,7 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
         self.tol = tol
         self.fit_intercept = fit_intercept
         self.refit_support = refit_support
+        self.symmetry = symmetry
         self.random_state = random_state
         self.verbose = verbose
         self.checkpoint = checkpoint
@@ -249,7 +253,7 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
             A Dask array is computed once if it fits the budget, else chunk by chunk in every pass;
             that of a cluster stays with its workers.
         y : array-like of shape (n_samples,)
-            Two classes, labelled in any way.
+            Two classes or more, labelled in any way.
         sample_weight : array-like of shape (n_samples,), optional
         covariates : array-like of shape (n_samples, n_covariates), optional
             Columns with an ordinary, unpenalised coefficient each.
@@ -277,8 +281,8 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
     def _fit_data(self, data: Data, known: Models | None = None) -> Fit:
         """Solve, and calibrate the decisions on the training samples."""
         solution = super()._fit_data(data, known)
-        decision = data.predictors(solution.models, solution.fitted)[0]
-        self.calibration_ = calibrate(self.loss, decision, data.y, data.weights)
+        decisions = data.predictors(solution.models, solution.fitted)
+        self.calibration_ = calibrate(self.loss, decisions, data.y, data.weights)
         return solution
 
     @by_chunks
@@ -294,25 +298,42 @@ class FasTRClassifier(BinaryMixin, FasTRBase):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,), or (n_samples, n_classes) of more than two classes
         """
         return self._with_covariates(X, covariates)
 
 
-def calibrate(loss: str, decision: Array, labels: Array, weights: Array | None) -> float:
-    """Return the slope that turns decisions into log-odds.
+def predicted_classes(decision: Array, classes: Array) -> Array:
+    """Return the classes that decisions ``(n,)`` of two or ``(n, n_classes)`` of more are for."""
+    if decision.ndim == 1:
+        return classes[(decision > 0).astype(int)]
+    return classes[decision.argmax(axis=1)]
+
+
+def probabilities(decision: Array, calibration: float) -> Array:
+    """Return the probabilities ``(n, n_classes)`` that decisions stand for."""
+    if decision.ndim == 1:
+        positive = expit(calibration * decision)
+        return np.column_stack([1 - positive, positive])
+    # In logarithms there is always one class to divide by, however sure all are of the rest.
+    shares: Array = softmax(log_expit(calibration * decision), axis=1)
+    return shares
+
+
+def calibrate(loss: str, decisions: Array, labels: Array, weights: Array | None) -> float:
+    """Return the slope that turns decisions into log-odds: one, also of many rows ``(T, n)``.
 
     Those of the logistic loss are log-odds. Others get Platt's slope, with his targets that keep
     probabilities of small samples away from 0 and 1, and no offset: a decision of 0 is even odds.
     """
-    size = float(np.abs(decision).max(initial=0.0))
+    decisions, labels = np.atleast_2d(decisions), np.atleast_2d(labels)
+    size = float(np.abs(decisions).max(initial=0.0))
     if loss == "logistic" or size == 0:
         return 1.0
-    f = decision / size
-    g = np.ones(len(labels)) if weights is None else weights
-    positive = labels > 0
-    n_positive, n_negative = g[positive].sum(), g[~positive].sum()
-    target = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
+    f = (decisions / size).ravel()
+    weights = np.ones(labels.shape[1]) if weights is None else weights
+    target = np.concatenate([_platt_targets(own, weights) for own in labels])
+    g = np.tile(weights, len(labels))
 
     def gradient(slope: float) -> float:
         return float(np.sum(g * (expit(slope * f) - target) * f))
@@ -325,8 +346,17 @@ def calibrate(loss: str, decision: Array, labels: Array, weights: Array | None) 
     return float(brentq(gradient, FLATTEST, steepest, xtol=1e-14)) / size
 
 
-def check_tensor_and_classes(estimator: Any, X: Any, y: Any) -> tuple[Samples, Array, Array, Array]:
-    """Return checked samples and y, its two classes, and the labels as -1 and 1."""
+def _platt_targets(labels: Array, weights: Array) -> Array:
+    """Return probabilities that labels stand for: further from 0 and 1 the fewer they are."""
+    positive = labels > 0
+    n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
+    return np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
+
+
+def check_tensor_and_classes(
+    estimator: Any, X: Any, y: Any, *, multi_class: bool = False
+) -> tuple[Samples, Array, Array, Array]:
+    """Return checked samples and y, its classes, and the labels as -1 and 1."""
     if y is None:
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
@@ -335,15 +365,15 @@ def check_tensor_and_classes(estimator: Any, X: Any, y: Any) -> tuple[Samples, A
     X = check_tensor(estimator, X, reset=True, min_samples=2)
     y = column_or_1d(computed(y), warn=True)
     assert_all_finite(y, input_name="y")
-    check_consistent_length(X, y)
-    return X, y, *_binary_labels(y)
+    check_as_many("y", len(y), X.shape[0])
+    return X, y, *_labels(y, multi_class)
 
 
-def _binary_labels(y: Array) -> tuple[Array, Array]:
-    """Return the two classes and the labels as -1 and 1."""
+def _labels(y: Array, multi_class: bool) -> tuple[Array, Array]:
+    """Return the classes, and labels -1 and 1: of more than two classes a row for each."""
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
-    if len(classes) > 2:
+    if len(classes) > 2 and not multi_class:
         raise ValueError(
             "Only binary classification is supported. The type of the target is "
             f"{type_of_target(y)}: y has {len(classes)} classes; expected 2. Use "
@@ -351,17 +381,19 @@ def _binary_labels(y: Array) -> tuple[Array, Array]:
         )
     if len(classes) < 2:
         raise ValueError(
-            f"y has only one class, {classes.tolist()[0]!r}; expected samples of 2 classes to "
-            "tell apart."
+            f"y has only one class, {classes.tolist()[0]!r}; expected samples of 2 or more classes "
+            "to tell apart."
         )
+    if len(classes) > 2:
+        return classes, 2.0 * (codes == np.arange(len(classes))[:, None]) - 1
     return classes, 2.0 * codes - 1
 
 
-def _check_both_classes(labels: Array, weights: Array, classes: Array) -> None:
-    """Refuse weights that leave one class only."""
-    for label, name in zip((-1, 1), classes.tolist(), strict=True):
-        if not weights[labels == label].any():
+def _check_all_classes(y: Array, weights: Array, classes: Array) -> None:
+    """Refuse weights that leave nothing of a class."""
+    for label, name in zip(classes, classes.tolist(), strict=True):
+        if not weights[y == label].any():
             raise ValueError(
                 f"sample_weight and class_weight leave no sample of class {name!r}; expected "
-                "positive weights in both classes."
+                "positive weights in all classes."
             )

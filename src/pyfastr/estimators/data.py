@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from pyfastr.estimators.labels import record_covariates
 from pyfastr.estimators.namespaces import on_host
-from pyfastr.estimators.sklearn_private import check_sample_weight
+from pyfastr.estimators.reading import in_plain_units, read_weights
+from pyfastr.estimators.symmetry import looked_over
 from pyfastr.estimators.validation import Samples, check_covariates
 from pyfastr.solver.losses import SQUARED, Loss
 from pyfastr.solver.models import Models
-from pyfastr.solver.problem import Problem, make_problem
-from pyfastr.sources import Source, as_source, computed, largest_entry
+from pyfastr.solver.problem import PLAIN_RANGE, Problem, make_problem, power_of_two
+from pyfastr.solver.ties import UNTIED, Ties
+from pyfastr.sources import Source, as_source, computed
 
 Array = NDArray[Any]
 
@@ -30,10 +32,17 @@ class Data:
     largest_entry : float
         Size of the largest entry of X.
     y : ndarray of shape (n_samples,) or (T, n_samples)
+        A row for each output if these are several; of all tasks, those of a fold together.
     weights : ndarray of shape (n_samples,) or (T, n_samples), or None
     covariates : ndarray of shape (n_samples, n_covariates) or None
     fit_intercept : bool
     loss : Loss
+    n_outputs : int or None
+        None where y is a vector.
+    symmetry : "auto", None or pair of int
+        What was asked of two modes.
+    ties : Ties
+        Modes that share a component.
     """
 
     source: Source
@@ -43,6 +52,9 @@ class Data:
     covariates: Array | None
     fit_intercept: bool
     loss: Loss = SQUARED
+    n_outputs: int | None = None
+    symmetry: Any = None
+    ties: Ties = UNTIED
 
     @classmethod
     def check(
@@ -58,21 +70,34 @@ class Data:
     ) -> "Data":
         """Check weights and covariates of samples and responses that are checked already.
 
-        The estimator is given names of covariates, the number of samples and their fingerprint.
+        Responses have a row for each output if they have two axes. The estimator is given names of
+        covariates, the number of samples and their fingerprint.
         """
         sample_weight, covariates = on_host(X, sample_weight=sample_weight, covariates=covariates)
-        weights = None
+        source, weights = as_source(X), None
+        n_samples = source.shape[0]
         if sample_weight is not None:
-            weights = computed(sample_weight)
-            weights = check_sample_weight(weights, X, dtype=float, ensure_non_negative=True)
+            weights = in_plain_units(read_weights(computed(sample_weight), n_samples))
             _check_enough_weight(weights)
-        source = as_source(X)
-        Z = check_covariates(covariates, len(y))
-        if flaw := loss.flaw_of(y, weights):
-            raise ValueError(flaw)
-        data = cls(source, largest_entry(source), y.astype(float), weights, Z, fit_intercept, loss)
+        Z = check_covariates(covariates, n_samples)
+        _check_responses(y, weights, loss)
+        symmetry = getattr(estimator, "symmetry", None)
+        largest, ties = looked_over(source, symmetry)
+        data = cls(
+            source,
+            largest,
+            y.astype(float),
+            weights,
+            Z,
+            fit_intercept,
+            loss,
+            n_outputs=len(y) if y.ndim > 1 else None,
+            symmetry=symmetry,
+            ties=ties,
+        )
         record_covariates(estimator, covariates)
-        estimator.n_samples_in_, estimator.fingerprint_ = len(y), data.fingerprint()
+        estimator.n_samples_in_, estimator.fingerprint_ = n_samples, data.fingerprint()
+        estimator.symmetric_modes_ = ties.modes
         return data
 
     def fingerprint(self) -> str:
@@ -89,15 +114,24 @@ class Data:
             digest.update(b"-" if part is None else np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()
 
+    def of_other_samples(self, source: Source) -> "Data":
+        """Return what belongs to the samples with others in their place, such as scaled ones."""
+        largest, ties = looked_over(source, self.symmetry if self.ties else None)
+        return replace(self, source=source, largest_entry=largest, ties=ties)
+
     def tasks(self, *, y: Array | None = None, weights: Array | None = None) -> "Data":
-        """Return the same samples with a row of responses, or of further weights, for each task."""
-        if weights is not None and self.weights is not None:
-            weights = weights * self.weights
-        return replace(
-            self,
-            y=self.y if y is None else y,
-            weights=self.weights if weights is None else weights,
-        )
+        """Return the same samples with a row of responses, or of further weights, for each task.
+
+        A row of weights is a task for each output.
+        """
+        if weights is None:
+            return replace(self, y=self.y if y is None else y)
+        weights = weights if self.weights is None else weights * self.weights
+        y = self.y if y is None else y
+        if self.n_outputs is not None:
+            y = np.tile(y, (len(weights), 1))
+            weights = np.repeat(weights, self.n_outputs, axis=0)
+        return replace(self, y=y, weights=weights)
 
     @cached_property
     def problem(self) -> Problem:
@@ -110,7 +144,32 @@ class Data:
             sample_weight=self.weights,
             covariates=self.covariates,
             loss=self.loss,
+            n_outputs=self.n_outputs or 1,
+            ties=self.ties,
         )
+
+    @cached_property
+    def units(self) -> Array:
+        """Powers of two ``(T,)``, in units of which squares of y are in range; 1 if they are."""
+        low, high = PLAIN_RANGE
+        largest = np.abs(np.atleast_2d(self.y)).max(axis=1, initial=0.0)
+        plain = (largest == 0) | ((low < largest) & (largest < high)) | (not self.loss.is_quadratic)
+        return np.where(plain, 1.0, power_of_two(largest))
+
+    @cached_property
+    def null_losses(self) -> Array:
+        """Mean losses ``(T,)`` of intercept and covariates alone, in squared `units`."""
+        tasks, units = np.arange(self.problem.n_tasks), self.units[:, None]
+        observed = self.problem.observed(tasks)
+        nothing = observed.predictor(np.zeros((len(tasks), self.source.shape[0])))
+        return replace(observed, target=observed.target / units).mean_loss(nothing / units)
+
+    @cached_property
+    def loss_units(self) -> Array:
+        """What losses of each output are divided by, so that all of them count alike."""
+        if self.n_outputs is None:
+            return np.ones(1)
+        return np.where(self.null_losses > 0, self.null_losses, 1.0)
 
     @cached_property
     def nuisance_columns(self) -> Array:
@@ -121,13 +180,16 @@ class Data:
         return np.hstack(columns) if columns else np.empty((self.source.shape[0], 0))
 
     def nuisance_coefficients(self, models: Models, fitted: Array) -> Array:
-        """Coefficients ``(K, q)`` of intercept and covariates beside fitted values ``(K, N)``."""
+        """Coefficients ``(K, q)`` of intercept and covariates beside fitted values ``(K, N)``.
+
+        Those of tiny covariates may be too large for a float, and infinite.
+        """
         columns, task = self.nuisance_columns, models.task
         if not columns.shape[1]:
             return np.empty((len(models), 0))
-        left = self._left(fitted, task)
+        left, unit = self._left(fitted, task)
         if self.weights is None:
-            return _least_squares(columns, left.T).T
+            return scaled(_least_squares(columns, left.T).T, unit)
         roots = np.sqrt(np.atleast_2d(self.weights))
         rows = np.zeros(len(left), int) if len(roots) == 1 else task
         found = np.empty((len(left), columns.shape[1]))
@@ -135,7 +197,7 @@ class Data:
             # Models of one task share their weights, and so one factorisation.
             own, g = rows == row, roots[row][:, None]
             found[own] = _least_squares(columns * g, left[own].T * g).T
-        return found
+        return scaled(found, unit)
 
     def predictors(self, models: Models, fitted: Array) -> Array:
         """Linear predictors ``(K, N)``: fitted values with intercept and covariates."""
@@ -143,13 +205,22 @@ class Data:
         nuisance = self.nuisance_coefficients(models, fitted) @ self.nuisance_columns.T
         return fitted * scale + nuisance
 
-    def _left(self, fitted: Array, task: Array) -> Array:
-        """Return what intercept and covariates are to explain, ``(K, N)``, in the units of y."""
+    def _left(self, fitted: Array, task: Array) -> tuple[Array, Array]:
+        """Return what intercept and covariates are to explain, ``(K, N)``, and its units."""
         problem = self.problem
         if not self.loss.is_quadratic:
-            return problem.observed(task).offset(fitted)
-        y = np.atleast_2d(self.y)
-        return (y if len(y) == 1 else y[task]) - fitted * problem.y_scale[task][:, None]
+            return problem.observed(task).offset(fitted), np.ones((len(fitted), 1))
+        # In units of its own even a huge y has squares, weighted or not.
+        scale = problem.y_scale[task][:, None]
+        unit, y = power_of_two(scale), np.atleast_2d(self.y)
+        return (y if len(y) == 1 else y[task]) / unit - fitted * (scale / unit), unit
+
+
+def _check_responses(y: Array, weights: Array | None, loss: Loss) -> None:
+    """Refuse responses that the loss cannot fit, and say of which output they are."""
+    for output, own in enumerate(np.atleast_2d(y)):
+        if flaw := loss.flaw_of(own, weights):
+            raise ValueError(flaw if y.ndim == 1 else f"Output {output}: {flaw}")
 
 
 def _check_enough_weight(weights: Array) -> None:
@@ -167,4 +238,10 @@ def _least_squares(A: Array, b: Array) -> Array:
     size = np.abs(A).max(axis=0)
     size = np.where(size > 0, size, 1)
     found: Array = np.linalg.lstsq(A / size, b, rcond=None)[0]
-    return (found.T / size).T
+    return scaled(found.T, 1 / size).T
+
+
+def scaled(values: Array, units: Array | float) -> Array:
+    """Multiply; who uses the result has to look for infinity. Zero is zero in any units."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(values == 0, values, values * units)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -14,21 +15,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.estimators.checkpoint import INTERVAL, check_checkpoint
 from pyfastr.estimators.coefficient import LazyCoefficient
-from pyfastr.estimators.data import Data
+from pyfastr.estimators.data import Data, scaled
 from pyfastr.estimators.labels import check_covariate_names
 from pyfastr.estimators.namespaces import DispatchMixin
 from pyfastr.estimators.outlets import OutletMixin
+from pyfastr.estimators.outputs import outputs_of
 from pyfastr.estimators.sklearn_private import Interval, StrOptions
 from pyfastr.estimators.validation import (
     LinearTensorMixin,
     as_generator,
     check_covariates,
     check_init,
+    check_prediction,
 )
 from pyfastr.estimators.warning import warn
 from pyfastr.estimators.watching import CallbackSupportMixin
 from pyfastr.solver.models import Models, settle_signs
-from pyfastr.solver.problem import Problem
 from pyfastr.solver.solve import Fit, Settings, solve
 from pyfastr.sources.namespaces import to_host
 
@@ -45,6 +47,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "tol": [Interval(Real, 0, None, closed="left")],
     "fit_intercept": ["boolean"],
     "refit_support": ["boolean", StrOptions({"evidence"})],
+    "symmetry": [StrOptions({"auto"}), "array-like", None],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
     "checkpoint": [str, os.PathLike, None],
@@ -90,10 +93,12 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, DispatchMixin, LinearTensorMi
     tol: float
     fit_intercept: bool
     refit_support: bool | Literal["evidence"]
+    symmetry: Literal["auto"] | Sequence[int] | None
     random_state: Any
     verbose: int
     checkpoint: str | os.PathLike[str] | None
     _checkpoint_interval: ClassVar[float] = INTERVAL
+    _remedies = "Raise `max_iter` or `tol`, or raise `ridge`."
 
     def _fit_data(self, data: Data, known: Models | None = None) -> Fit:
         """Solve, beginning from solutions of folds if there are any, and set the attributes."""
@@ -101,20 +106,29 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, DispatchMixin, LinearTensorMi
         settings = self._settings(data.source.shape, known)
         solution = solve(problem, settings, as_generator(self.random_state))
         self._set_factors(data, solution.models)
-        self._set_nuisance(data, data.nuisance_coefficients(solution.models, solution.fitted)[0])
-        self._set_history(problem, solution)
-        self._warn(problem, solution)
+        self._set_nuisance(data, data.nuisance_coefficients(solution.models, solution.fitted))
+        self._set_history(data, solution)
+        self.design_ = _own(data, solution.designs)
+        self._warn(data, solution)
         return solution
 
     def _with_covariates(self, X: Any, covariates: Any) -> Array:
         """``<coef_, X_i>``, intercept and covariates."""
         check_is_fitted(self)
         prediction = self._linear_prediction(X)
-        own: Array | None = to_host(getattr(self, "covariate_coef_", None))
-        expected = 0 if own is None else len(own)
+        own: Any = to_host(getattr(self, "covariate_coef_", None))
+        expected = 0 if own is None else own.shape[-1]
         check_covariate_names(self, covariates)
         Z = check_covariates(covariates, len(prediction), expected=expected)
-        return prediction if Z is None else prediction + (Z @ own).astype(prediction.dtype)
+        if Z is None or own is None:
+            return prediction
+        with np.errstate(over="ignore", invalid="ignore"):
+            return check_prediction(prediction + (Z @ own.T).astype(prediction.dtype))
+
+    @property
+    def outputs_(self) -> list[Any]:
+        """Each of several outputs, or of more than two classes, as a fitted model of one."""
+        return outputs_of(self)
 
     @property
     def coef_(self) -> Array:  # type: ignore[override]
@@ -129,59 +143,69 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, DispatchMixin, LinearTensorMi
         return replace(settings, known=known) if self.n_init == "auto" else settings
 
     def _set_factors(self, data: Data, models: Models) -> None:
-        """Read factors and scales off one model, in the user's units and type."""
-        dtype, problem = data.source.dtype, data.problem
-        y_scale = float(problem.y_scale[models.task[0]])
-        scales = models.scales[0] * (y_scale / problem.x_scale)
-        order = np.argsort(-scales, kind="stable")
-        with np.errstate(over="ignore"):
-            typed = scales[order].astype(dtype)
-        if not np.isfinite(typed).all():
-            raise ValueError(
-                f"The coefficient is of size {scales.max():.3g}, which {dtype} cannot hold: X "
-                f"is of size {problem.x_scale:.3g} and y of size {y_scale:.3g}. "
-                "Rescale one."
-            )
-        self.factors_ = [
-            np.ascontiguousarray(c[0][order].T.astype(dtype, copy=False))
-            for c in settle_signs(models.components)
-        ]
-        self.scales_ = typed
+        """Read factors and scales off one model an output, in the user's units and type."""
+        parts = [_typed(data, models.take(slice(k, k + 1))) for k in range(len(models))]
+        each = parts[0] if data.n_outputs is None else map(np.stack, zip(*parts, strict=True))
+        self.scales_, *self.factors_ = each
         self._coefficient = LazyCoefficient(self.factors_, self.scales_)
 
     def _set_nuisance(self, data: Data, found: Array) -> None:
-        """Take over intercept and covariates."""
-        self.intercept_ = float(found[0]) if self.fit_intercept else 0.0
+        """Take over intercept and covariates ``(T, q)``."""
+        first = int(self.fit_intercept)
+        held("The intercept", found[:, :first], data.source.dtype, data)
+        own = found[:, 0].copy() if self.fit_intercept else np.zeros(len(found))
+        self.intercept_ = own if data.n_outputs else float(own[0])
         if data.covariates is not None:
-            self.covariate_coef_ = found[int(self.fit_intercept) :]
+            others = held("The coefficient of covariates", found[:, first:], found.dtype, data)
+            self.covariate_coef_ = others if data.n_outputs else others[0]
         elif hasattr(self, "covariate_coef_"):
             del self.covariate_coef_
 
-    def _set_history(self, problem: Problem, solution: Fit) -> None:
+    def _set_history(self, data: Data, solution: Fit) -> None:
         """Keep what a person needs to judge convergence."""
         history = solution.history
-        loss = np.array([row[0] for row in history.loss])
-        self.history_ = {
-            "loss": problem.loss.in_units_of_y(loss, float(problem.y_scale[0])),
-            "change": np.array([row[0] for row in history.change]),
-        }
-        self.n_iter_ = len(history.loss)
-        self.converged_ = bool(solution.converged[0])
-        self.starts_ = solution.starts
+        loss, change = np.transpose(history.loss), np.transpose(history.change)
+        units = zip(loss, data.problem.y_scale.tolist(), strict=True)
+        loss = np.stack([data.loss.in_units_of_y(row, scale) for row, scale in units])
+        self.history_ = {"loss": _own(data, loss), "change": _own(data, change)}
+        n_iter = np.count_nonzero(~np.isnan(change), axis=1)
+        self.n_iter_ = n_iter if data.n_outputs else int(n_iter[0])
+        self.converged_ = solution.converged if data.n_outputs else bool(solution.converged[0])
+        self.starts_ = _own(data, solution.starts)
         if self.refit_support == "evidence":
-            self.evidence_ = solution.evidence
+            self.evidence_ = solution.evidence if data.n_outputs else float(solution.evidence[0])
 
-    def _warn(self, problem: Problem, solution: Fit) -> None:
+    def _warn(self, data: Data, solution: Fit) -> None:
         """Say what a person should not miss."""
-        if not solution.models.scales.any():
-            warn_of_zero(problem)
-        elif not self.converged_:
-            warn(
-                f"The sweeps did not converge: W still changed by {self.history_['change'][-1]:.2g}"
-                f" of its size in sweep {self.n_iter_}. Raise `max_iter` or `tol`, or raise "
-                "`ridge`.",
-                ConvergenceWarning,
-            )
+        zero = np.logical_not(solution.models.scales.any(axis=1))
+        if zero.any():
+            warn_of_zero(data, zero)
+        still_moving = np.flatnonzero(~solution.converged & ~zero)
+        if not len(still_moving):
+            return
+        sweeps = np.asarray(solution.history.change)
+        change = max(own[~np.isnan(own)][-1] for own in sweeps.T[still_moving])
+        warn(
+            f"The sweeps{_of_outputs(data, still_moving)} did not converge: W still changed by "
+            f"{change:.2g} of its size in sweep {len(sweeps)}. {self._remedies}",
+            ConvergenceWarning,
+        )
+
+
+def held(what: str, values: Array, dtype: Any, data: Data) -> Array:
+    """Return values in a type that can hold them; it is an error if it cannot."""
+    with np.errstate(over="ignore"):
+        typed = values.astype(dtype)
+    if not np.isfinite(typed).all():
+        sizes = {"X": data.largest_entry, "y": np.abs(data.y).max()}
+        if data.covariates is not None:
+            sizes["covariates"] = np.abs(data.covariates).max(initial=0.0)
+        given = ", ".join(f"{name} is of size {size:.3g}" for name, size in sizes.items())
+        raise ValueError(
+            f"{what} is of size {np.abs(values).max():.3g}, which {dtype} cannot hold: {given}; "
+            "expected sizes nearer to each other. Rescale one."
+        )
+    return typed
 
 
 def solver_settings(
@@ -189,11 +213,7 @@ def solver_settings(
 ) -> Settings:
     """Translate parameters that estimators and their CV twins share, at one point of a grid."""
     shape = tuple(x_shape[1:])
-    if len(shape) == 1 and n_terms > 1:
-        raise ValueError(
-            f"n_terms is {n_terms}, but the samples are vectors of shape {shape}, whose "
-            "coefficient is one vector; expected n_terms=1 for 2-D X."
-        )
+    check_n_terms([n_terms], shape)
     init: Any = params.init
     if not isinstance(init, str):
         init = check_init(init, shape, n_terms)
@@ -210,6 +230,27 @@ def solver_settings(
     )
 
 
+def terms_needed(shape: tuple[int, ...]) -> int:
+    """Return how many unit-rank terms every coefficient of a shape is a sum of."""
+    return prod(shape) // max(shape)
+
+
+def check_n_terms(n_terms: Sequence[int], shape: tuple[int, ...]) -> None:
+    """Refuse more terms than any coefficient needs: one of them would only repeat the others."""
+    most, asked = terms_needed(shape), max(n_terms)
+    if len(shape) == 1 and asked > 1:
+        raise ValueError(
+            f"n_terms is {asked}, but the samples are vectors of shape {shape}, whose "
+            "coefficient is one vector; expected n_terms=1 for 2-D X."
+        )
+    if asked > most:
+        raise ValueError(
+            f"n_terms is {asked}, but every coefficient of shape {shape} is a sum of {most} "
+            f"unit-rank terms: {prod(shape)} entries, {max(shape)} in each; expected at most "
+            f"{most}."
+        )
+
+
 def check_together(estimator: Any) -> None:
     """Refuse parameters that do not go together, such as the evidence of a loss that has none."""
     check_checkpoint(estimator)
@@ -221,11 +262,41 @@ def check_together(estimator: Any) -> None:
             )
 
 
-def warn_of_zero(problem: Problem) -> None:
-    """Say why a coefficient is zero."""
-    reason = (
-        "X does not vary, or the threshold emptied a mode. Check X, or lower `threshold`."
-        if problem.samples.response.any()
-        else "y is constant, or intercept and covariates explain all of it. Check y."
+def _own(data: Data, values: Any) -> Any:
+    """Return values of all outputs, or that of the only one."""
+    return values if data.n_outputs or values is None else values[0]
+
+
+def _typed(data: Data, one: Models) -> tuple[Array, ...]:
+    """Return scales ``(n_terms,)`` and factors of one model, in the user's units and type."""
+    dtype, problem = data.source.dtype, data.problem
+    y_scale = float(problem.y_scale[one.task[0]])
+    scales = scaled(one.scales[0], y_scale / problem.x_scale)
+    order = np.argsort(-scales, kind="stable")
+    typed = held("The coefficient", scales[order], dtype, data)
+    factors = (
+        np.ascontiguousarray(c[0][order].T.astype(dtype, copy=False))
+        for c in settle_signs(one.components)
     )
-    warn(f"The coefficient is zero: {reason}", ConvergenceWarning)
+    return typed, *factors
+
+
+def warn_of_zero(data: Data, zero: Array) -> None:
+    """Say why the coefficients of some outputs are zero."""
+    varies = data.problem.samples.response.any(axis=1)
+    varies = varies.reshape(-1, data.n_outputs or 1).any(axis=0)
+    for why, which in (
+        (
+            "X does not vary, or the threshold emptied a mode. Check X, or lower `threshold`.",
+            varies,
+        ),
+        ("y is constant, or intercept and covariates explain all of it. Check y.", ~varies),
+    ):
+        own = np.flatnonzero(zero & which)
+        if len(own):
+            warn(f"The coefficient{_of_outputs(data, own)} is zero: {why}", ConvergenceWarning)
+
+
+def _of_outputs(data: Data, which: Array) -> str:
+    """Name outputs in a warning, if there are several."""
+    return f" of output {', '.join(map(str, which))}" if data.n_outputs else ""

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.estimators.extras import require
@@ -39,6 +40,7 @@ class OutletMixin(SavedMixin):
     """Files, reports and objects of other packages, for estimators with factors."""
 
     coef_: Any
+    tensor_shape_in_: tuple[int, ...]
 
     def generate_report(
         self, X: Any = None, y: Any = None, *, covariates: Any = None, title: str | None = None
@@ -61,6 +63,20 @@ class OutletMixin(SavedMixin):
         """
         report = import_module("pyfastr.display.report").model_report
         return report(self, X=X, y=y, covariates=covariates, title=title)
+
+    def diagnose(self) -> Any:
+        """Say in plain words what to know of the fitted model before using it, and what to do.
+
+        It looks at the number of samples beside the free parameters, folds, starts that disagree,
+        convergence, ends of grids, emptied modes, slices that cannot be told apart, and samples
+        that decide much by themselves.
+
+        Returns
+        -------
+        pyfastr.display.Diagnosis
+            A sequence of remarks, the gravest first, that prints itself with what was `measured`.
+        """
+        return import_module("pyfastr.display.diagnosis").diagnose(self)
 
     def to_tensorly(self) -> Any:
         """Return the coefficient as a CP tensor of tensorly.
@@ -92,12 +108,18 @@ class OutletMixin(SavedMixin):
         Returns
         -------
         xarray.DataArray
-            Modes are called mode_0, mode_1, ... if X was not a DataArray.
+            Modes are called mode_0, mode_1, ... if X was not a DataArray. Of several outputs or
+            more than two classes it has a first dimension "output" or "class".
         """
         check_is_fitted(self)
         xarray = require("xarray", "labels", "A labelled coefficient")
         coef = to_host(self.coef_)
-        names = getattr(self, "mode_names_in_", [f"mode_{m}" for m in range(coef.ndim)])
+        n_modes = len(self.tensor_shape_in_)
+        names = getattr(self, "mode_names_in_", [f"mode_{m}" for m in range(n_modes)])
         coordinates = getattr(self, "mode_coords_in_", [None] * len(names))
         known = {n: c for n, c in zip(names, coordinates, strict=True) if c is not None}
+        if coef.ndim > n_modes:
+            first = "class" if hasattr(self, "classes_") else "output"
+            names = (first, *names)
+            known[first] = getattr(self, "classes_", np.arange(len(coef)))
         return xarray.DataArray(coef, dims=tuple(names), coords=known, name="coef")

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from pyfastr.estimators.coefficient import LazyCoefficient
-from pyfastr.estimators.data import Data
+from pyfastr.estimators.data import Data, scaled
+from pyfastr.estimators.fitting import held
 from pyfastr.estimators.regressor import FasTRRegressor
 from pyfastr.estimators.validation import as_generator, check_tensor_and_response
 from pyfastr.estimators.warning import warn
@@ -104,6 +105,7 @@ def fastr_path(
     covariates: Any = None,
     fit_intercept: bool = True,
     refit_support: bool = False,
+    symmetry: Literal["auto"] | Sequence[int] | None = "auto",
     n_init: int | Literal["auto"] = "auto",
     max_iter: int = 1000,
     tol: float = 1e-3,
@@ -121,7 +123,7 @@ def fastr_path(
     y : array-like of shape (n_samples,)
     thresholds : sequence of float or "auto", default="auto"
         Relative thresholds in [0, 1); "auto" has 31 from 0 to 0.6.
-    ridge, n_terms, fit_intercept, n_init, max_iter, tol
+    ridge, n_terms, fit_intercept, symmetry, n_init, max_iter, tol
         As in :class:`FasTRRegressor`.
     sample_weight : array-like of shape (n_samples,), optional
     covariates : array-like of shape (n_samples, n_covariates), optional
@@ -151,6 +153,7 @@ def fastr_path(
         n_terms=n_terms,
         fit_intercept=fit_intercept,
         refit_support=refit_support,
+        symmetry=symmetry,
         n_init=n_init,
         max_iter=max_iter,
         tol=tol,
@@ -184,16 +187,18 @@ def _path(data: Data, thresholds: Array, fits: GridFits) -> FasTRPath:
     order = np.argsort(-fits.begun_from.scales[0], kind="stable")
     factors, scales = _ordered(fits.models, order)
     start, start_scales = _ordered(fits.begun_from, order)
+    first = scaled(start[0][0] * start_scales[0], unit)
     nuisance = data.nuisance_coefficients(fits.models, fits.fitted)
+    held("The coefficient of intercept or covariates", nuisance, nuisance.dtype, data)
     n_first = int(data.fit_intercept)
     return FasTRPath(
         thresholds=thresholds,
         factors=factors,
-        scales=scales * unit,
+        scales=held("The coefficient", scaled(scales, unit), scales.dtype, data),
         intercepts=nuisance[:, 0] if n_first else np.zeros(len(thresholds)),
         covariate_coefs=nuisance[:, n_first:],
         converged=fits.converged,
-        start=[start[0][0] * start_scales[0] * unit, *(s[0] for s in start[1:])],
+        start=[held("The start", first, first.dtype, data), *(s[0] for s in start[1:])],
     )
 
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from pyfastr.estimators.warning import warn
+from pyfastr.solver.problem import power_of_two
 
 Array = NDArray[Any]
 # Number of terms, ridge and threshold.
@@ -34,18 +35,23 @@ def usable_scores(scores: Array) -> Array:
 
 
 def choose(
-    points: list[Point], scores: Array, losses: Array | None = None, *, one_standard_error: bool
+    points: list[Point],
+    scores: Array,
+    losses: Array | None = None,
+    eligible: Array | None = None,
+    *,
+    one_standard_error: bool,
 ) -> int:
-    """Return the index of the simplest point that is as good as the best.
+    """Return the index of the simplest point that is as good as the best of those eligible.
 
     Points are compared by their losses ``(S, G)`` sample by sample where these are known, else by
     their scores ``(F, G)`` fold by fold.
     """
     mean = scores.mean(axis=0)
-    finite = _check_finite(mean)
+    finite = _check_finite(mean, eligible)
     if one_standard_error:
         best = int(np.argmax(np.where(finite, mean, -np.inf)))
-        _, error = _mean_and_error(scores[:, best])
+        _, error = mean_and_error(scores[:, best])
         as_good = finite & (mean >= mean[best] - error)
     else:
         gains, chance = (scores, CHANCE_OF_FOLDS) if losses is None else (-losses, CHANCE)
@@ -54,21 +60,21 @@ def choose(
     return int(min(np.flatnonzero(as_good), key=lambda i: _complexity(points[i])))
 
 
-def leading(scores: Array, losses: Array | None = None) -> list[int]:
+def leading(scores: Array, losses: Array | None = None, eligible: Array | None = None) -> list[int]:
     """Return the indices of the best point and of those that fall short of it by chance, in order.
 
     Points are compared by what `choose` compares them by, and up to a whole standard error.
     """
-    finite = _check_finite(scores.mean(axis=0))
+    finite = _check_finite(scores.mean(axis=0), eligible)
     gains = scores if losses is None else -losses
     ranked = np.where(finite, gains.mean(axis=0), -np.inf)
     order = np.argsort(-ranked, kind="stable")[: min(N_AVERAGED, np.count_nonzero(finite))]
-    shortfall, error = _mean_and_error(gains[:, order[0], None] - gains[:, order])
+    shortfall, error = mean_and_error(gains[:, order[0], None] - gains[:, order])
     return [int(i) for i in order[shortfall <= CHANCE * error]]
 
 
-def _check_finite(mean: Array) -> Array:
-    """Tell which mean scores are numbers; it is an error if none is."""
+def _check_finite(mean: Array, eligible: Array | None) -> Array:
+    """Tell which eligible points have a mean score that is a number; it is an error if none has."""
     finite = np.isfinite(mean)
     if not finite.any():
         raise ValueError(
@@ -77,7 +83,7 @@ def _check_finite(mean: Array) -> Array:
         )
     if not finite.all():
         warn(f"One or more of the test scores are non-finite: {mean}")
-    return finite
+    return finite if eligible is None else finite & eligible
 
 
 def _best_of_best_terms(points: list[Point], ranked: Array) -> int:
@@ -97,19 +103,26 @@ def _mean_of_leaders(ranked: Array) -> float:
 
 def _hardly_worse(points: list[Point], gains: Array, best: int, chance: float) -> Array:
     """Tell which thresholds, at the best number of terms and ridge, fall short by chance."""
-    shortfall, error = _mean_and_error(gains[:, best, None] - gains)
+    shortfall, error = mean_and_error(gains[:, best, None] - gains)
     alike = np.array([point[:2] == points[best][:2] for point in points])
     return alike & (shortfall <= chance * error)
 
 
-def _mean_and_error(scores: Array) -> tuple[Array, Array]:
+def mean_and_error(scores: Array) -> tuple[Array, Array]:
     """Return the mean over folds or samples and its standard error, of scores or of differences.
 
     The folds are the same for all models, so what they have in common cancels in a difference.
     """
     n = len(scores)
-    error = scores.std(axis=0, ddof=min(1, n - 1)) / np.sqrt(n)
+    error = _deviation(scores, ddof=min(1, n - 1)) / np.sqrt(n)
     return scores.mean(axis=0), error
+
+
+def _deviation(scores: Array, ddof: int = 0) -> Array:
+    """Return standard deviations; scores of models that went astray may be too large to square."""
+    size = power_of_two(np.abs(scores).max(axis=0))
+    deviation: Array = size * (scores / size).std(axis=0, ddof=ddof)
+    return deviation
 
 
 def _complexity(point: Point) -> tuple[float, float, float]:
@@ -118,13 +131,24 @@ def _complexity(point: Point) -> tuple[float, float, float]:
     return n_terms, -threshold, -ridge
 
 
+def scores_path(points: list[Point], scores: Array) -> Array:
+    """Return scores ``(F, G)`` by number of terms, ridge, threshold and fold; NaN if not fitted."""
+    axes = [list(dict.fromkeys(point[axis] for point in points)) for axis in range(3)]
+    path = np.full((*(len(axis) for axis in axes), len(scores)), np.nan)
+    for point, own in zip(points, scores.T, strict=True):
+        path[tuple(axis.index(value) for axis, value in zip(axes, point, strict=True))] = own
+    return path
+
+
 def cv_results(
     points: list[Point], scores: Array, times: list[tuple[float, float]]
 ) -> dict[str, Any]:
     """Return what GridSearchCV would."""
     n_folds, n_points = scores.shape
     usable = scores[np.isfinite(scores).any(axis=1)]
-    seconds = np.repeat(times, n_points // len(times), axis=0) * len(times) / scores.size
+    numbers = [point[0] for point in points]
+    each = np.array([numbers.count(n) for n in dict.fromkeys(numbers)])
+    seconds = np.repeat(np.array(times) / (each * n_folds)[:, None], each, axis=0)
     mean = usable.mean(axis=0)
     results: dict[str, Any] = {
         "mean_fit_time": seconds[:, 0],
@@ -140,7 +164,7 @@ def cv_results(
     for fold in range(n_folds):
         results[f"split{fold}_test_score"] = scores[fold]
     results["mean_test_score"] = mean
-    results["std_test_score"] = usable.std(axis=0)
+    results["std_test_score"] = _deviation(usable)
     # Scores that are no numbers come last, as in GridSearchCV.
     ranked = np.where(np.isfinite(mean), mean, -np.inf)
     results["rank_test_score"] = rankdata(-ranked, method="min").astype(np.int32)

@@ -14,10 +14,18 @@ from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, check_together
 from pyfastr.estimators.lazy import by_chunks
 from pyfastr.estimators.namespaces import answers_in_kind, fits_arrays, on_host
+from pyfastr.estimators.reading import (
+    check_as_many,
+    check_finite,
+    in_plain_units,
+    read_numbers,
+    read_weights,
+)
 from pyfastr.estimators.sklearn_private import StrOptions
 from pyfastr.estimators.validation import check_tensor_and_response
 from pyfastr.estimators.watching import fit_method
-from pyfastr.solver.losses import LOSSES
+from pyfastr.solver.losses import LOSSES, POISSON
+from pyfastr.solver.problem import power_of_two
 from pyfastr.sources import computed
 from pyfastr.sources.namespaces import to_host
 
@@ -40,7 +48,8 @@ class NumberMixin(RegressorMixin):
         Parameters
         ----------
         X : array-like of shape (n_samples, p1, ..., pM)
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            The score of several outputs is the mean of theirs.
         sample_weight : array-like of shape (n_samples,), optional
         covariates : array-like of shape (n_samples, n_covariates), optional
 
@@ -56,17 +65,32 @@ class NumberMixin(RegressorMixin):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = self.loss == "poisson"
+        tags.target_tags.multi_output = True
         return tags
 
 
 def score_numbers(loss: str, y: Any, prediction: Array, sample_weight: Any = None) -> float:
     """Return R², or D² of counts, which is 0 where all are the same: nothing is to be explained."""
+    y = read_numbers("y", y)
+    check_as_many("y", len(y), len(prediction))
+    check_finite("y", y)
+    if sample_weight is not None:
+        sample_weight = in_plain_units(read_weights(sample_weight, len(prediction)))
+    # Scores are shares: in units of y its squares are in range, however large or small it is.
+    unit = power_of_two(np.abs(y).max(axis=0, initial=0.0))
+    y, prediction = y / unit, prediction / unit
     if loss == "squared":
         return float(r2_score(y, prediction, sample_weight=sample_weight))
-    counts = np.asarray(y, float)
-    if sample_weight is not None:
-        counts = counts[np.asarray(sample_weight) > 0]
-    if len(counts) > 1 and np.ptp(counts) == 0:
+    if y.ndim == 1:
+        return _score_counts(y, prediction, sample_weight)
+    columns = zip(y.T, prediction.T, strict=True)
+    return float(np.mean([_score_counts(*own, sample_weight) for own in columns]))
+
+
+def _score_counts(y: Array, prediction: Array, sample_weight: Array | None) -> float:
+    """Return D² of one output."""
+    counts = y if sample_weight is None else y[sample_weight > 0]
+    if len(counts) > 1 and POISSON.are_equal(counts):
         return 0.0
     return float(d2_tweedie_score(y, prediction, sample_weight=sample_weight, power=1))
 
@@ -110,9 +134,9 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         ``(p_m, n_terms)`` are the one start, whose outer product is the first W (only their
         directions decide the sweeps); `n_init` is then not used.
     n_init : int or "auto", default="auto"
-        Number of starts. "auto" runs rounds of more and more starts until the best solution is
-        sure (see `starts_`), has been found many times, or 960 starts have run (64 with a ridge
-        of 0.01 or more, which leaves few solutions).
+        Number of starts. "auto" runs rounds of more and more starts until the best solution
+        stands far apart, has been found many times, or 960 starts have run (64 with a ridge of
+        0.01 or more, which leaves few solutions).
     sweep : {"cyclic", "simultaneous"}, default="cyclic"
         "cyclic" updates one mode after another, each from the newest components. "simultaneous"
         updates all from the same old ones, in one pass over X, and converges less surely.
@@ -131,6 +155,12 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         "evidence" also chooses which entries those are, without a threshold, by
         the lowest :math:`(N - \mathrm{dof})\log\mathrm{RSS}`: for sparse coefficients and few
         samples, and for the squared loss only.
+    symmetry : "auto", pair of int or None, default="auto"
+        Two modes, counted from 0, in which every sample is symmetric, such as the regions of a
+        connectome: they share one component, up to a sign in each term, and half the free
+        parameters are left. "auto" looks for them in the pass over X that looks for NaN, and takes
+        the first such pair; entries may differ from their mirror image by 1e-5 of the range of
+        their sample. A pair asks for it, and other samples are an error. None never ties.
     random_state : int, RandomState or None, default=None
         Seed of the starts; an int gives the same result each time.
     verbose : int, default=0
@@ -145,10 +175,12 @@ class FasTRRegressor(NumberMixin, FasTRBase):
     Attributes
     ----------
     coef_ : ndarray of shape (p1, ..., pM)
-        The coefficient W, built from the factors on first use.
+        The coefficient W, built from the factors on first use. If y has two axes, this and all
+        that follow up to `starts_` have a first axis of outputs: ``(n_outputs, p1, ..., pM)``.
     factors_ : list of M ndarrays of shape (p_m, n_terms)
         Components of unit length; a term that vanished is zero. The largest entry is positive in
-        all modes but the first.
+        all modes but the first. Those of `symmetric_modes_` are equal, or one is minus the other.
+        Of several outputs ``(n_outputs, p_m, n_terms)``.
     scales_ : ndarray of shape (n_terms,)
         :math:`\sigma_r`, in descending order.
     intercept_ : float
@@ -159,14 +191,27 @@ class FasTRRegressor(NumberMixin, FasTRBase):
     converged_ : bool
         Whether they ended by `tol`.
     history_ : dict of ndarrays of shape (n_iter\_,)
+        Of several outputs ``(n_outputs, max(n_iter_))``, NaN where the sweeps of one have ended.
         For each sweep "loss", the (weighted) mean squared residual on the training data, or for
         counts the mean Poisson deviance, and "change", the relative change of W. Simultaneous
         sweeps give the loss before all but the last mode are replaced.
     starts_ : Starts
         `n_starts` that ran, `n_polished` that survived the race, `n_hits` of those that reached
-        this solution, `gap` (squared residuals of the next best solution over those of this one),
-        `sure`, `n_rounds`. `sure` speaks of the optimum of the fit; where N hardly exceeds the
-        degrees of freedom, even the best fit may be far from the truth.
+        this solution, `gap` (what the next best solution leaves over what this one does, penalty
+        included), `confidence` (the probability that 4,096 starts would find no better solution),
+        `sure` (whether that is at least 0.99), `n_rounds`. They speak of the optimum of the fit;
+        where N hardly exceeds the degrees of freedom, even the best fit may be far from the truth.
+        Of several outputs a list.
+    design_ : Design or None
+        What the samples say of the fit, for `diagnose`: the `leverage` of each, their sum
+        `n_effective`, and the slices of each mode that are the most `alike`, with their
+        `correlation`. None where measuring that would not fit the memory budget. Of several
+        outputs a list.
+    outputs_ : list of FasTRRegressor
+        Each of several outputs as a fitted model of one, which can be drawn, reported and
+        exported.
+    symmetric_modes_ : tuple of two int, or None
+        Modes that share a component.
     tensor_shape_in_ : tuple of int
         Shape ``(p1, ..., pM)`` of a sample.
     n_features_in_ : int
@@ -218,6 +263,7 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         tol: float = 1e-3,
         fit_intercept: bool = True,
         refit_support: bool | Literal["evidence"] = False,
+        symmetry: Literal["auto"] | Sequence[int] | None = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         checkpoint: str | PathLike[str] | None = None,
@@ -233,6 +279,7 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         self.tol = tol
         self.fit_intercept = fit_intercept
         self.refit_support = refit_support
+        self.symmetry = symmetry
         self.random_state = random_state
         self.verbose = verbose
         self.checkpoint = checkpoint
@@ -251,8 +298,10 @@ class FasTRRegressor(NumberMixin, FasTRBase):
             of .npy or NIfTI files, one a sample, are read block by block within the memory budget.
             A Dask array is computed once if it fits the budget, else chunk by chunk in every pass;
             that of a cluster stays with its workers.
-        y : array-like of shape (n_samples,)
-            Numbers of 0 or more if the loss is "poisson".
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Numbers of 0 or more if the loss is "poisson". Several outputs are fitted each for
+            itself, but share every pass over X. Each is what a fit of it alone would be, up to
+            rounding and as far as `random_state` is an int.
         sample_weight : array-like of shape (n_samples,), optional
             Whole-number weights equal repeated samples.
         covariates : array-like of shape (n_samples, n_covariates), optional
@@ -264,11 +313,11 @@ class FasTRRegressor(NumberMixin, FasTRBase):
             The fitted estimator itself.
         """
         check_together(self)
-        X, y = check_tensor_and_response(self, X, y)
+        X, y = check_tensor_and_response(self, X, y, multi_output=True)
         data = Data.check(
             self,
             X,
-            y,
+            y.T,
             sample_weight,
             covariates,
             fit_intercept=self.fit_intercept,
@@ -291,7 +340,7 @@ class FasTRRegressor(NumberMixin, FasTRBase):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,) or (n_samples, n_outputs), as y was
             Mean counts if the loss is "poisson". A Dask array if X is one, not computed yet.
         """
         return LOSSES[self.loss].predict(self._with_covariates(X, covariates))

@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from pyfastr.estimators.lazy import by_chunks
 from pyfastr.estimators.namespaces import DispatchMixin, check_same_place, fits_arrays
 from pyfastr.estimators.outlets import SavedMixin
-from pyfastr.estimators.sklearn_private import StrOptions, check_sample_weight, checks_parameters
+from pyfastr.estimators.reading import in_plain_units, read_weights
+from pyfastr.estimators.sklearn_private import StrOptions, checks_parameters
 from pyfastr.estimators.validation import (
-    Samples,
     check_tensor,
     finite_blocks,
     finite_blocks_there,
@@ -126,16 +126,16 @@ class TensorScaler(
             The fitted scaler itself.
         """
         X = check_tensor(self, X, reset=True)
-        weights = _check_weights(sample_weight, X)
+        weights = read_weights(computed(sample_weight), X.shape[0])
         self.n_samples_seen_ = X.shape[0] if sample_weight is None else float(weights.sum())
-        self._set_statistics(as_source(X), weights)
+        self._set_statistics(as_source(X), in_plain_units(weights))
         return self
 
     def _set_statistics(self, source: Source, weights: Array) -> None:
         """Compute means and scales in one pass."""
         moments = _moments(source, weights, _shared_modes(self.per, len(source.shape) - 1))
         self.mean_ = _check_no_overflow(moments.mean) if self.with_mean else None
-        self.scale_ = _scale(moments, self.n_samples_seen_) if self.with_std else None
+        self.scale_ = _scale(moments, source.shape[0]) if self.with_std else None
 
     @by_chunks
     def transform(self, X: Any) -> Any:
@@ -322,7 +322,7 @@ def _moments_there(block: Any, weights: Array, shared: tuple[int, ...]) -> _Mome
     return _Moments(count, mean + repair, np.maximum(squares - count * repair**2, 0.0))
 
 
-def _scale(moments: _Moments, n_samples: float) -> Array:
+def _scale(moments: _Moments, n_samples: int) -> Array:
     """Return the standard deviation, 1 where it is no more than rounding."""
     variance = _check_no_overflow(moments.squares / moments.weight)
     rounding = np.finfo(np.float64).eps * n_samples
@@ -339,17 +339,6 @@ def _check_no_overflow(statistic: Array) -> Array:
             "bring X to a scale below 1e150 before fitting TensorScaler."
         )
     return statistic
-
-
-def _check_weights(sample_weight: Any, X: Samples) -> Array:
-    """Return weights that are finite, not negative and not all zero."""
-    weights: Array = check_sample_weight(computed(sample_weight), X, dtype=np.float64)
-    if weights.min() < 0 or weights.max() == 0:
-        raise ValueError(
-            f"sample_weight ranges from {weights.min()} to {weights.max()}; expected "
-            "weights of at least 0, one of them greater than 0."
-        )
-    return weights
 
 
 def _shared_modes(per: Any, n_modes: int) -> tuple[int, ...]:

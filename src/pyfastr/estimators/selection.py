@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from pyfastr.estimators.choice import CV_CONSTRAINTS, FasTRSelection
 from pyfastr.estimators.classifier import (
     CLASSIFIER_CONSTRAINTS,
-    BinaryMixin,
     FasTRClassifier,
+    LabelsMixin,
     calibrate,
 )
 from pyfastr.estimators.data import Data
@@ -29,7 +29,8 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
     """Sparse unit-rank tensor regression that chooses threshold, ridge and number of terms.
 
     Every fold, ridge and threshold is a model of one batch that shares each pass over X. Every
-    fold has its own starts, which serve its whole grid. The choice is then fitted to all data.
+    fold has its own starts, which serve its whole grid. The choice is then fitted to all data or,
+    where the folds' coefficients differ, is the mean of their models.
 
     Parameters
     ----------
@@ -38,8 +39,10 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
     ridges : sequence of float or "auto", default="auto"
         Relative ridges; "auto" has five from 1e-5 (hardly any noise) to 10 (mostly noise), or from
         0.01 where folds train on no more samples than there are free parameters.
-    n_terms : int or sequence of int, default=(1,)
-        Numbers of unit-rank terms.
+    n_terms : int, sequence of int or "auto", default="auto"
+        Numbers of unit-rank terms to choose from; ``(1,)`` is the model of the paper. "auto" gives
+        promising points of the grid one more term at a time, begun from what the others leave
+        unexplained, while held-out samples show a gain beyond chance; eight at most.
     loss : {"squared", "poisson"}, default="squared"
         As in :class:`FasTRRegressor`.
     cv : int, splitter or iterable, default=5
@@ -54,19 +57,19 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         ``(N - dof) log RSS``. It needs neither `thresholds`, nor any but the least of `ridges`, and
         is of the squared loss only.
     one_standard_error : bool, default=False
-        By default the choice is the number of terms whose five best points have the least mean
+        By default a choice has the number of terms whose five best points have the least mean
         squared error (or deviance) of all held-out samples, the ridge of the best of them, and the
-        highest threshold that falls short of it by less than the standard error of the difference
-        sample by sample. Other scores are compared fold by fold, and count half the standard error.
+        highest threshold that falls short of it by less than a standard error of the difference,
+        sample by sample. Other scores are compared fold by fold, by half a standard error.
         True chooses the simplest model (fewest terms, then largest threshold, then largest ridge)
         whose score is within one standard error of the best.
-    refit : bool, default=True
+    refit : bool or "auto", default="auto"
         Whether the choice is fitted to all data. False takes the mean of the coefficients that the
-        folds found, as scikit-learn's LogisticRegressionCV does if it does not refit, at the best
-        point, which is the choice then, and at up to nine others that fall short of it by less than
-        a standard error (`averaged_`): a sum of many terms, which predicts noisy recordings better
-        but is not of unit rank. With `one_standard_error` the mean is of that choice alone.
-    init, n_init, sweep, max_iter, tol, fit_intercept, verbose, checkpoint
+        folds found, at the best point and at up to nine others that fall short of it by less than a
+        standard error (`averaged_`): a sum of many terms, which predicts noisy recordings better
+        but is not of unit rank. With `one_standard_error` the mean is of that choice alone. "auto"
+        is True if the folds' coefficients agree, with an `agreement_` of 0.8 or more.
+    init, n_init, sweep, max_iter, tol, fit_intercept, symmetry, verbose, checkpoint
         As in :class:`FasTRRegressor`, for the final fit; the folds make at most 15 sweeps. With
         ``n_init="auto"`` they have at most 256 starts each, and the final fit begins from their
         solutions: it searches no further if these agree. One checkpoint serves folds and final fit.
@@ -79,6 +82,13 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
     ----------
     threshold_, ridge_, n_terms_ : float, float, int
         The choice; also as `best_params_`, at `best_index_` of `cv_results_`.
+    choice_ : str
+        What was chosen and why, in a line.
+    refitted_ : bool
+        Whether the choice was fitted to all data, rather than taken as the mean of the folds'.
+    agreement_ : float
+        Mean cosine between the coefficients of different folds at the best point. Not there by
+        evidence.
     averaged_ : ndarray of int
         The points of `cv_results_` that a mean is of, the best first; the choice alone if it was
         fitted to all data.
@@ -89,12 +99,22 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
     cv_results_ : dict of arrays
         With the keys of scikit-learn's GridSearchCV. Times are shares of the whole batch's.
     scores_path_ : ndarray of shape (n_terms, n_ridges, n_thresholds, n_folds)
+        NaN where points were not given further terms.
     held_out_ : HeldOut
         Predictions of the choice for `samples` that each of `folds` held out, beside their
         `target`; those of a mean are averaged over its points. Not there by evidence.
-    coef_, factors_, scales_, intercept_, n_iter_, converged_, history_, starts_
+    reference_score_ : float
+        Mean score, in the same folds, of ridge regression on the flattened samples at its best
+        penalty; NaN where that would cost too much, or a function scores fitted estimators.
+    reference_ : Reference or None
+        More of it: `alpha`, `scores` of the folds, `results` of all penalties, `held_out`
+        predictions, its `lead` over the choice and the `lead_error`. Not there by evidence.
+    reference_is_better_ : bool
+        Whether that lead is clear. The fit then warns, unless samples are vectors, that what X
+        tells of y is not a sum of so few outer products.
+    coef_, factors_, scales_, intercept_, design_, n_iter_, converged_, history_, starts_
         Of the best estimator; the last four only of a refit.
-    tensor_shape_in_, n_features_in_ : tuple of int, int
+    symmetric_modes_, tensor_shape_in_, n_features_in_ : tuple of int or None, tuple of int, int
 
     Examples
     --------
@@ -116,14 +136,14 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         self,
         thresholds: Sequence[float] | Literal["auto"] = "auto",
         ridges: Sequence[float] | Literal["auto"] = "auto",
-        n_terms: int | Sequence[int] = (1,),
+        n_terms: int | Sequence[int] | Literal["auto"] = "auto",
         *,
         loss: Literal["squared", "poisson"] = "squared",
         cv: Any = 5,
         scoring: Any = None,
         criterion: Literal["cv", "evidence"] = "cv",
         one_standard_error: bool = False,
-        refit: bool = True,
+        refit: bool | Literal["auto"] = "auto",
         init: Literal["mixed", "spectral", "random"] = "mixed",
         n_init: int | Literal["auto"] = "auto",
         sweep: Literal["cyclic", "simultaneous"] = "cyclic",
@@ -131,6 +151,7 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         tol: float = 1e-3,
         fit_intercept: bool = True,
         refit_support: bool = True,
+        symmetry: Literal["auto"] | Sequence[int] | None = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         checkpoint: str | PathLike[str] | None = None,
@@ -151,6 +172,7 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         self.tol = tol
         self.fit_intercept = fit_intercept
         self.refit_support = refit_support
+        self.symmetry = symmetry
         self.random_state = random_state
         self.verbose = verbose
         self.checkpoint = checkpoint
@@ -185,8 +207,8 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
             The fitted estimator itself.
         """
         check_together(self)
-        tensor, response = check_tensor_and_response(self, X, y)
-        data = self._checked_data(tensor, response, sample_weight, covariates)
+        tensor, response = check_tensor_and_response(self, X, y, multi_output=True)
+        data = self._checked_data(tensor, response.T, sample_weight, covariates)
         self._select(data, X, response, self._routed(params))
         return self
 
@@ -209,9 +231,9 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
     def _splits(self, data: Data, y: Any, groups: dict[str, Any]) -> list[Split]:
         """Return the folds; of counts each must have one to train on."""
         splits = super()._splits(data, y, groups)
-        counted = data.y if data.weights is None else data.y * data.weights
+        counted = np.atleast_2d(data.y if data.weights is None else data.y * data.weights)
         for fold, (train, _) in enumerate(splits):
-            if self.loss == "poisson" and not counted[train].any():
+            if self.loss == "poisson" and not counted[:, train].any(axis=1).all():
                 raise ValueError(
                     f"cv leaves fold {fold} only training samples whose count is 0; expected a "
                     "positive count in every fold. Use fewer or other folds."
@@ -219,7 +241,7 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         return splits
 
 
-class FasTRClassifierCV(BinaryMixin, FasTRSelection):
+class FasTRClassifierCV(LabelsMixin, FasTRSelection):
     """Sparse unit-rank tensor classification that chooses threshold, ridge and number of terms.
 
     Parameters
@@ -237,7 +259,9 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         Any of scikit-learn; None is the area under the ROC curve.
     criterion, one_standard_error, refit, checkpoint
         As in :class:`FasTRRegressorCV`; "evidence" is of the squared loss only.
-    init, n_init, sweep, max_iter, tol, fit_intercept, refit_support, random_state, verbose
+    init, n_init, sweep, max_iter, tol, fit_intercept, refit_support
+        As in :class:`FasTRRegressorCV`.
+    symmetry, random_state, verbose
         As in :class:`FasTRRegressorCV`.
 
     Attributes
@@ -246,14 +270,18 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
     calibration_ : float
         As in :class:`FasTRClassifier`, but for the squared loss fitted to held-out decisions.
     best_estimator_ : FasTRClassifier
-    threshold_, ridge_, n_terms_, averaged_, best_params_, best_index_, best_score_
+    threshold_, ridge_, n_terms_, best_params_, best_index_, best_score_
+        As in :class:`FasTRRegressorCV`.
+    choice_, refitted_, agreement_, averaged_
         As in :class:`FasTRRegressorCV`.
     cv_results_, scores_path_, held_out_
         As in :class:`FasTRRegressorCV`; of `held_out_`, `prediction` are decision values and
         `target` the numbers of classes.
-    coef_, factors_, scales_, intercept_, n_iter_, converged_, history_, starts_
+    reference_score_, reference_, reference_is_better_
+        As in :class:`FasTRRegressorCV`; the ridge regression is on labels -1 and 1.
+    coef_, factors_, scales_, intercept_, design_, n_iter_, converged_, history_, starts_
         Of the best estimator; the last four only of a refit.
-    tensor_shape_in_, n_features_in_ : tuple of int, int
+    symmetric_modes_, tensor_shape_in_, n_features_in_ : tuple of int or None, tuple of int, int
 
     Examples
     --------
@@ -275,7 +303,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         self,
         thresholds: Sequence[float] | Literal["auto"] = "auto",
         ridges: Sequence[float] | Literal["auto"] = "auto",
-        n_terms: int | Sequence[int] = (1,),
+        n_terms: int | Sequence[int] | Literal["auto"] = "auto",
         *,
         loss: Literal["squared", "logistic"] = "squared",
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
@@ -283,7 +311,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         scoring: Any = None,
         criterion: Literal["cv", "evidence"] = "cv",
         one_standard_error: bool = False,
-        refit: bool = True,
+        refit: bool | Literal["auto"] = "auto",
         init: Literal["mixed", "spectral", "random"] = "mixed",
         n_init: int | Literal["auto"] = "auto",
         sweep: Literal["cyclic", "simultaneous"] = "cyclic",
@@ -291,6 +319,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         tol: float = 1e-3,
         fit_intercept: bool = True,
         refit_support: bool = True,
+        symmetry: Literal["auto"] | Sequence[int] | None = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         checkpoint: str | PathLike[str] | None = None,
@@ -312,6 +341,7 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         self.tol = tol
         self.fit_intercept = fit_intercept
         self.refit_support = refit_support
+        self.symmetry = symmetry
         self.random_state = random_state
         self.verbose = verbose
         self.checkpoint = checkpoint
@@ -362,16 +392,16 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         return self.best_estimator_.decision_function(X, covariates)
 
     def _splits(self, data: Data, y: Any, groups: dict[str, Any]) -> list[Split]:
-        """Return the folds; both classes must be there to train on."""
+        """Return the folds; all classes must be there to train on."""
         splits = super()._splits(data, y, groups)
         for fold, (train, _) in enumerate(splits):
-            weights = np.ones(len(train)) if data.weights is None else data.weights[train]
-            present = np.unique(data.y[train][weights > 0])
-            if len(present) < 2:
-                only = self.classes_.tolist()[int(present[0] > 0)]
+            counted = train if data.weights is None else train[data.weights[train] > 0]
+            present = np.unique(np.asarray(y)[counted])
+            if len(present) < len(self.classes_):
+                named = ", ".join(map(repr, present.tolist()))
                 raise ValueError(
-                    f"cv leaves fold {fold} only training samples of class {only!r}; expected "
-                    "both classes in every fold. Use fewer or stratified folds."
+                    f"cv leaves fold {fold} only training samples of class {named}; expected "
+                    "all classes in every fold. Use fewer or stratified folds."
                 )
         return splits
 
@@ -381,6 +411,6 @@ class FasTRClassifierCV(BinaryMixin, FasTRSelection):
         if self.criterion == "cv":
             test = self.held_out_.samples
             weights = None if data.weights is None else data.weights[test]
-            decision = self.held_out_.prediction
-            best.calibration_ = calibrate(self.loss, decision, data.y[test], weights)
+            decisions = self.held_out_.prediction.T
+            best.calibration_ = calibrate(self.loss, decisions, data.y[..., test], weights)
         self.calibration_ = best.calibration_

@@ -7,16 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import (
-    check_array,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from pyfastr.estimators.labels import check_modes, record_modes
 from pyfastr.estimators.namespaces import admit, on_host
+from pyfastr.estimators.reading import (
+    LARGEST,
+    REAL_KINDS,
+    check_as_many,
+    read_covariates,
+    read_numbers,
+    refuse_images,
+)
 from pyfastr.estimators.warning import warn
 from pyfastr.sources import (
     Source,
@@ -33,11 +35,11 @@ Array = NDArray[Any]
 # An array in memory, or a source that reads files.
 Samples = Array | Source
 
-_REAL_KINDS = "biuf"
 # What a fit records of its input, before anything is solved.
 INPUT_ATTRIBUTES = (
     *("tensor_shape_in_", "n_features_in_", "feature_names_in_", "n_samples_in_", "fingerprint_"),
     *("mode_names_in_", "mode_coords_in_", "covariate_names_in_", "classes_"),
+    "symmetric_modes_",
 )
 
 
@@ -51,8 +53,8 @@ def check_tensor(
 ) -> Samples:
     """Return `X` as an array of at least two dimensions, without a copy, or as a source of files.
 
-    Sparse, complex, one-dimensional, empty and non-numeric input is refused with
-    scikit-learn's own messages. The type and the layout of `X` are left as they are
+    Sparse, complex, one-dimensional, empty, ragged and non-numeric input is refused, and so are
+    images that are loaded. The type and the layout of `X` are left as they are
     (sources convert block by block), and `X` is not scanned for NaN. Datasets of h5py and Zarr,
     lists of .npy or NIfTI files and large memory maps are not read. Arrays of other libraries stay
     on their device if scikit-learn dispatches and the estimator can work there.
@@ -112,22 +114,24 @@ def share_input(estimator: Any, other: Any) -> None:
 
 
 def check_tensor_and_response(
-    estimator: Any, X: Any, y: Any, *, min_samples: int = 2
+    estimator: Any, X: Any, y: Any, *, min_samples: int = 2, multi_output: bool = False
 ) -> tuple[Samples, Array]:
-    """Return `X` as `check_tensor` does and `y` as a finite float vector of its length.
+    """Return `X` as `check_tensor` does and `y` as finite floats, one or a row for each sample.
 
     Parameters
     ----------
     estimator : estimator
     X : array-like of shape (n_samples, p1, ..., pM)
-    y : array-like of shape (n_samples,)
-        A single column is accepted with a DataConversionWarning.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
     min_samples : int
+    multi_output : bool
+        Whether there may be several columns. If not, a single one is accepted with a
+        DataConversionWarning.
 
     Returns
     -------
     X : ndarray or Source of shape (n_samples, p1, ..., pM)
-    y : ndarray of shape (n_samples,)
+    y : ndarray of the shape it was given in, a single column without `multi_output` as a vector
         float32 if it was given as float32, otherwise float64.
     """
     if y is None:
@@ -136,8 +140,8 @@ def check_tensor_and_response(
             "but the target y is None."
         )
     tensor = check_tensor(estimator, X, reset=True, min_samples=min_samples)
-    response = _as_float_vector(*on_host(X, y=computed(y)))
-    check_consistent_length(tensor, response)
+    response = _as_floats(*on_host(X, y=computed(y)), multi_output=multi_output)
+    check_as_many("y", len(response), tensor.shape[0])
     return tensor, response
 
 
@@ -160,13 +164,7 @@ def check_covariates(
     given = 0
     Z: Any = None
     if covariates is not None:
-        Z = computed(covariates)
-        Z = check_array(Z, dtype=float, ensure_2d=False, input_name="covariates")
-        Z = Z.reshape(-1, 1) if Z.ndim == 1 else Z
-        if len(Z) != n_samples:
-            raise ValueError(
-                f"covariates has {len(Z)} rows; expected one for each of the {n_samples} samples."
-            )
+        Z = read_covariates(computed(covariates), n_samples)
         given = Z.shape[1]
     if expected is not None and given != expected:
         raise ValueError(
@@ -259,6 +257,17 @@ def finite_blocks_there(source: Source) -> Iterator[tuple[slice, Any]]:
         yield rows, block
 
 
+def check_prediction(prediction: Array) -> Array:
+    """Return predictions; it is an error if they have left the range of their type."""
+    bad = np.flatnonzero(~np.isfinite(prediction))
+    if bad.size:
+        raise ValueError(
+            f"The prediction of sample {bad[0]} is larger than {prediction.dtype} can hold; "
+            "expected X, and covariates, of about the size that they had in fit. Rescale them."
+        )
+    return prediction
+
+
 class TensorInputMixin:
     """Samples may have more than two axes."""
 
@@ -270,10 +279,13 @@ class TensorInputMixin:
 
 
 class LinearTensorMixin(TensorInputMixin):
-    """`predict` for estimators that have `coef_` of a sample's shape and `intercept_`."""
+    """`predict` for estimators that have `coef_` of a sample's shape and `intercept_`.
+
+    Those of several outputs have a first axis of these.
+    """
 
     coef_: Array
-    intercept_: float
+    intercept_: Any
 
     def predict(self, X: Any) -> Array:
         """Predict ``<coef_, X_i> + intercept_`` for each sample.
@@ -292,68 +304,63 @@ class LinearTensorMixin(TensorInputMixin):
     def _linear_prediction(self, X: Any) -> Array:
         """Read X once, block by block."""
         source = as_source(check_tensor(self, X, reset=False))
-        weights: Any = np.ravel(to_host(self.coef_)).astype(source.dtype, copy=False)
-        prediction = np.empty(source.shape[0], dtype=source.dtype)
-        for rows, block in finite_blocks_there(source):
-            samples = namespace_of(block).reshape(block, (block.shape[0], -1))
-            weights = to_device(weights, like=block)
-            prediction[rows] = to_host(samples @ weights)
-        prediction += self.intercept_
-        return prediction
+        coef = to_host(self.coef_)
+        outputs = coef.shape[: coef.ndim + 1 - len(source.shape)]
+        flat = coef.reshape(*outputs, -1).T
+        weights: Any = flat.astype(source.dtype, copy=False)
+        prediction = np.empty((source.shape[0], *outputs), dtype=source.dtype)
+        # What is too large is refused in words.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for rows, block in finite_blocks_there(source):
+                samples = namespace_of(block).reshape(block, (block.shape[0], -1))
+                weights = to_device(weights, like=block)
+                prediction[rows] = to_host(samples @ weights)
+            prediction += to_host(self.intercept_)
+        return check_prediction(prediction)
 
 
 def _as_samples(estimator: Any, X: Any, min_samples: int) -> Samples:
     """Refuse what is no numeric array of samples; anything else keeps type and layout."""
     tensor: Samples
+    refuse_images("X", X)
     X = admit(estimator, X) if is_foreign(X) else X
     if is_stored(X):
         tensor = as_source(X)
-        _check_stored(estimator, tensor, min_samples)
+        dtype = getattr(tensor, "stored_dtype", tensor.dtype)
+        if dtype.kind not in REAL_KINDS:
+            raise ValueError(f"X has dtype {dtype}; expected real numbers.")
+        _check_shape(estimator, tensor.shape, min_samples)
     else:
-        tensor = _as_real_array(estimator, X, min_samples)
+        tensor = read_numbers("X", X)
+        _check_shape(estimator, tensor.shape, min_samples)
         mapped = as_source(tensor)
         tensor = tensor if is_in_memory(mapped) else mapped
     if getattr(tensor, "advice", ""):
         warn(tensor.advice)  # type: ignore[union-attr]
-    if 0 in tensor.shape[1:]:
-        raise ValueError(
-            f"X has shape {tensor.shape}: a mode of size 0 leaves nothing to fit; "
-            "expected every mode to hold at least 1 element."
-        )
     return tensor
 
 
-def _check_stored(estimator: Any, source: Source, min_samples: int) -> None:
-    """Ask of stored samples what scikit-learn asks of arrays, in words like its own."""
-    dtype = getattr(source, "stored_dtype", source.dtype)
-    if dtype.kind not in _REAL_KINDS:
-        raise ValueError(f"X has dtype {dtype}; expected real numbers.")
-    if len(source.shape) < 2:
+def _check_shape(estimator: Any, shape: tuple[int, ...], min_samples: int) -> None:
+    """Refuse what has no samples, no modes, or a mode without elements."""
+    if len(shape) < 2:
         raise ValueError(
-            f"X has shape {source.shape}; expected (n_samples, p1, ..., pM), with an axis of "
-            "samples and at least one more."
+            f"X has shape {shape}; expected (n_samples, p1, ..., pM), with an axis of samples and "
+            "at least one more. Reshape your data: X.reshape(-1, 1) makes every number a sample, "
+            "X.reshape(1, -1) makes all of them one."
         )
-    if source.shape[0] < min_samples:
+    if shape[0] < min_samples:
         raise ValueError(
-            f"Found array with {source.shape[0]} sample(s) (shape={source.shape}) while a minimum "
-            f"of {min_samples} is required by {type(estimator).__name__}."
+            f"X has {shape[0]} sample(s) (shape={shape}), while a minimum of {min_samples} is "
+            f"required by {type(estimator).__name__}."
         )
-
-
-def _as_real_array(estimator: Any, X: Any, min_samples: int) -> Array:
-    """Refuse with scikit-learn's messages what is no numeric array."""
-    tensor: Array = check_array(
-        X,
-        dtype="numeric",
-        allow_nd=True,
-        ensure_all_finite=False,
-        ensure_min_samples=min_samples,
-        estimator=estimator,
-        input_name="X",
-    )
-    if tensor.dtype.kind not in _REAL_KINDS:
-        raise ValueError(f"X has dtype {tensor.dtype}; expected real numbers.")
-    return tensor
+    if shape[1:] == (0,):
+        # scikit-learn's sentence for matrices, which its estimator checks look for.
+        raise ValueError(f"X has 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+    if 0 in shape[1:]:
+        raise ValueError(
+            f"X has shape {shape}: a mode of size 0 leaves nothing to fit; expected every mode to "
+            "hold at least 1 element."
+        )
 
 
 def _check_sample_shape(estimator: Any, given: tuple[int, ...]) -> None:
@@ -373,22 +380,29 @@ def _check_sample_shape(estimator: Any, given: tuple[int, ...]) -> None:
     )
 
 
-def _as_float_vector(y: Any) -> Array:
-    """Return `y` as a finite float32 or float64 vector."""
-    vector: Array = column_or_1d(y, warn=True)
-    if vector.dtype.kind not in _REAL_KINDS + "O":
-        raise ValueError(f"y has dtype {vector.dtype}; expected real numbers.")
-    dtype = np.float32 if vector.dtype == np.float32 else np.float64
-    vector = vector.astype(dtype, copy=False)
-    bad = np.flatnonzero(~np.isfinite(vector))
-    if bad.size:
+def _as_floats(y: Any, *, multi_output: bool) -> Array:
+    """Return `y` as finite float32 or float64 numbers, a vector or a matrix."""
+    y = read_numbers("y", y)
+    if multi_output and (y.ndim > 2 or y.shape[1:] == (0,)):
+        raise ValueError(
+            f"y should be a 1d array, or have a column for each output, got shape {y.shape}; "
+            "expected (n_samples,) or (n_samples, n_outputs)."
+        )
+    numbers: Array = y if multi_output and y.ndim == 2 else column_or_1d(y, warn=True)
+    dtype = np.float32 if numbers.dtype == np.float32 else np.float64
+    numbers = numbers.astype(dtype, copy=False)
+    bad = np.argwhere(~np.isfinite(numbers))
+    if len(bad):
         kind = (
             "NaN"
-            if np.isnan(vector[bad[0]])
-            else f"infinity or a value too large for {vector.dtype!r}"
+            if np.isnan(numbers[tuple(bad[0])])
+            else f"infinity or a value too large for {numbers.dtype!r}"
         )
         raise ValueError(
-            f"Input y contains {kind}: first at sample {bad[0]}, {bad.size} such values "
+            f"Input y contains {kind}: first at sample {bad[0][0]}, {len(bad)} such values "
             "in all. Drop these samples before fitting."
         )
-    return vector
+    size = float(np.abs(numbers).max(initial=0.0))
+    if size > LARGEST:
+        raise ValueError(f"y is of size {size:.3g}; expected numbers up to {LARGEST:g}. Rescale y.")
+    return numbers

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from pyfastr.estimators.sklearn_private import checks_parameters
+from pyfastr.estimators.sklearn_private import all_or_nothing, only_checks_parameters
 from pyfastr.solver.progress import Event, Watcher, is_watched, watched_by
 
 try:
@@ -36,26 +36,16 @@ _drawing = threading.Lock()
 
 def fit_method(fit: Fit) -> Fit:
     """Let a `fit` check its parameters, show its progress, and change nothing if it fails."""
+    whole = all_or_nothing(fit)
 
     @wraps(fit)
     def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with _following(self), _all_or_nothing(self):
-            return fit(self, *args, **kwargs)
+        # Callbacks keep their own attributes, by which they are let go.
+        with _following(self):
+            return whole(self, *args, **kwargs)
 
-    checked: Any = with_callbacks(checks_parameters(watched))
+    checked: Any = with_callbacks(only_checks_parameters(watched))
     return checked
-
-
-@contextmanager
-def _all_or_nothing(estimator: Any) -> Iterator[None]:
-    """Leave an estimator as it was if there is an error: half of it would be of another fit."""
-    before = vars(estimator).copy()
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
 
 
 @contextmanager

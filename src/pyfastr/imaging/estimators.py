@@ -56,7 +56,8 @@ class NiftiRegressor(RegressorMixin, NiftiModel):
         Number of voxels in the mask.
     coef_img_ : image
         The coefficient on the grid of the images, or on the one that they are resampled to: equal
-        to `coef_` inside the mask, of the same type, and zero outside.
+        to `coef_` inside the mask, of the same type, and zero outside. Of several outputs a 4-D
+        image with a volume for each.
     coef_ : ndarray of shape (i, j, k)
         The coefficient on the box around the mask. As an outer product it goes on outside the
         mask, where the arrays are zero.
@@ -162,7 +163,7 @@ class NiftiRegressor(RegressorMixin, NiftiModel):
 
 
 class NiftiClassifier(ClassifierMixin, NiftiModel):
-    r"""Sparse tensor classification of brain images into two classes.
+    r"""Sparse tensor classification of brain images.
 
     The decision is :math:`f(X) = \langle W, X\rangle + z^T c + b`, as in :class:`NiftiRegressor`.
 
@@ -176,11 +177,12 @@ class NiftiClassifier(ClassifierMixin, NiftiModel):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
+    classes_ : ndarray of shape (n_classes,)
     estimator_, transformer_, mean_img_, mask_img_, n_elements_
         As in :class:`NiftiRegressor`.
     coef_img_, coef_, factors_, scales_, intercept_, mode_names_in_, mode_coords_in_
         As in :class:`NiftiRegressor`; images with more of the coefficient are of `classes_[1]`.
+        More than two classes have a coefficient each, against the rest.
 
     Examples
     --------
@@ -212,7 +214,7 @@ class NiftiClassifier(ClassifierMixin, NiftiModel):
         ----------
         imgs : path, pattern, image, or list of paths or 3-D images
         y : array-like of shape (n_samples,)
-            Two classes, labelled in any way.
+            Two classes or more, labelled in any way.
         confounds : array-like of shape (n_samples, n_confounds), data frame or path, optional
         groups : array-like of shape (n_samples,), optional
         sample_weight : array-like of shape (n_samples,), optional
@@ -255,7 +257,7 @@ class NiftiClassifier(ClassifierMixin, NiftiModel):
         return self._ask("decision_function", imgs, confounds)
 
     def predict_proba(self, imgs: Any, confounds: Any = None) -> Array:
-        """Predict the probabilities of both classes.
+        """Predict the probabilities of all classes.
 
         Parameters
         ----------
@@ -264,7 +266,7 @@ class NiftiClassifier(ClassifierMixin, NiftiModel):
 
         Returns
         -------
-        ndarray of shape (n_samples, 2)
+        ndarray of shape (n_samples, n_classes)
         """
         return self._ask("predict_proba", imgs, confounds)
 
@@ -287,8 +289,3 @@ class NiftiClassifier(ClassifierMixin, NiftiModel):
     @property
     def classes_(self) -> Array:
         return self.estimator_.classes_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags

@@ -144,10 +144,8 @@ class NiftiModel(SavedMixin, ImageInputMixin, BaseEstimator):
             estimator.fit(X, y, **given)
         estimator.mode_names_in_ = transformer.mode_names_
         estimator.mode_coords_in_ = transformer.mode_coords_
-        self.mean_img_ = transformer.inverse_transform(
-            X.mean(axis=0, dtype=np.float64).astype(np.float32)
-        )
-        self.transformer_, self.estimator_ = transformer, estimator
+        mean = transformer.inverse_transform(X.mean(axis=0, dtype=np.float64).astype(np.float32))
+        self.mean_img_, self.transformer_, self.estimator_ = mean, transformer, estimator
 
     def _fresh_estimator(self) -> Any:
         """Return a clone of the estimator to fit, or the default."""

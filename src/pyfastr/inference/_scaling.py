@@ -1,7 +1,7 @@
 """Pipelines of scalers and an estimator: a scaling of its own for every training set."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.scaler import TensorScaler
 from pyfastr.estimators.validation import check_tensor
-from pyfastr.sources import ScaledSource, Source, largest_entry
+from pyfastr.sources import ScaledSource, Source
 from pyfastr.sources.namespaces import to_host
 
 Array = NDArray[Any]
@@ -75,7 +75,7 @@ class Scaling:
             own._set_statistics(source, weights)
             source = ScaledSource(source, own.mean_, own.scale_)
             fitted.append(own)
-        return replace(data, source=source, largest_entry=largest_entry(source)), fitted
+        return data.of_other_samples(source), fitted
 
     def _prepared(
         self, scaler: TensorScaler, shape: tuple[int, ...], *, first: bool

@@ -16,9 +16,10 @@ from pyfastr.estimators.choice import SHARED, FasTRSelection
 from pyfastr.estimators.classifier import FasTRClassifier
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import solver_settings
-from pyfastr.estimators.folds import Scoring, Split, TaskFits, fit_tasks, training_weights
+from pyfastr.estimators.folds import Split, TaskFits, fit_tasks, training_weights
 from pyfastr.estimators.namespaces import on_host
 from pyfastr.estimators.scaler import TensorScaler
+from pyfastr.estimators.scoring import Scoring
 from pyfastr.estimators.selection import FasTRClassifierCV, FasTRRegressorCV
 from pyfastr.estimators.sklearn_private import BaseScorer
 from pyfastr.estimators.validation import share_input

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from pyfastr.estimators.choice import FasTRSelection
-from pyfastr.estimators.classifier import BinaryMixin
+from pyfastr.estimators.classifier import LabelsMixin
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import FasTRBase
 from pyfastr.estimators.folds import fit_tasks
@@ -61,8 +61,13 @@ def checked_data(
     estimator: Any, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None
 ) -> Data:
     """Check what is fitted as the estimator's own fit would."""
-    if isinstance(estimator, BinaryMixin):
+    if isinstance(estimator, LabelsMixin):
         tensor, response, weights = estimator._checked(X, y, sample_weight)
+        if response.ndim > 1:
+            raise ValueError(
+                f"y has {len(response)} classes; expected 2. Give one class against the rest, such "
+                f"as y == {estimator.classes_.tolist()[0]!r}."
+            )
     else:
         tensor, response = check_tensor_and_response(estimator, X, y)
         weights = sample_weight
@@ -80,7 +85,7 @@ def checked_data(
 def strata(estimator: Any, data: Data) -> list[Array]:
     """Return the samples that count, those of each class apart where there are classes."""
     counts = np.ones(len(data.y), bool) if data.weights is None else data.weights > 0
-    if not isinstance(estimator, BinaryMixin):
+    if not isinstance(estimator, LabelsMixin):
         return [np.flatnonzero(counts)]
     return [np.flatnonzero(counts & (data.y == label)) for label in (-1, 1)]
 

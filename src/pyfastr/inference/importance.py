@@ -16,12 +16,14 @@ from pyfastr.display.modes import Mode, modes_of, plain_modes
 from pyfastr.display.stability import ImportanceDisplay
 from pyfastr.engines import engine_of
 from pyfastr.estimators.choice import DEFAULT_SCORING, FasTRSelection
-from pyfastr.estimators.classifier import BinaryMixin
+from pyfastr.estimators.classifier import LabelsMixin
 from pyfastr.estimators.fitting import FasTRBase
-from pyfastr.estimators.folds import SCORES, KnownClassifier, KnownRegressor, auc_scores
 from pyfastr.estimators.labels import check_covariate_names
 from pyfastr.estimators.namespaces import hosted, on_host
-from pyfastr.estimators.sklearn_private import BaseScorer, check_sample_weight
+from pyfastr.estimators.outputs import check_one_output
+from pyfastr.estimators.reading import read_weights
+from pyfastr.estimators.scoring import SCORES, KnownClassifier, KnownRegressor, auc_scores
+from pyfastr.estimators.sklearn_private import BaseScorer
 from pyfastr.estimators.validation import (
     as_generator,
     check_covariates,
@@ -253,17 +255,14 @@ class _Score:
         cls, model: Any, y: Any, scoring: Any, sample_weight: Any, n_samples: int
     ) -> "_Score":
         """Check what the user gave."""
-        classify = isinstance(model, BinaryMixin)
+        classify = isinstance(model, LabelsMixin)
         y, sample_weight = on_host(None, y=y, sample_weight=sample_weight)
         y = column_or_1d(y)
         check_consistent_length(np.empty(n_samples), y)
         codes = _codes(model, y) if classify else np.asarray(y, float)
         weights = None
         if sample_weight is not None:
-            samples = np.empty((n_samples, 1))
-            weights = check_sample_weight(
-                sample_weight, samples, dtype=float, ensure_non_negative=True
-            )
+            weights = read_weights(sample_weight, n_samples)
         scorer = _checked_scorer(model, scoring, classify)
         if not classify:
             known = partial(_known_numbers, LOSSES[model.loss])
@@ -323,6 +322,7 @@ def _checked(model: Any, X: Any) -> tuple[Source, Any]:
         )
     for step in (*scalers, last):
         check_is_fitted(step)
+    check_one_output(last, "Importances are")
     source = as_source(check_tensor(scalers[0] if scalers else last, X, reset=False))
     for scaler in map(hosted, scalers):
         source = ScaledSource(source, scaler.mean_, scaler.scale_)

@@ -103,7 +103,8 @@ def permutation_test(
     estimator : FasTRRegressor, FasTRClassifier, FasTRRegressorCV or FasTRClassifierCV
         Need not be fitted, and is left as it is. A threshold "theory" is that of all samples. With
         ``n_init="auto"`` every fold has one round of starts, a short one where samples abound, and
-        grids are fitted to two digits: the observed response and its permutations alike.
+        grids are fitted to two digits: the observed response and its permutations alike. With
+        ``n_terms="auto"`` these have one term; give numbers of terms to test those.
 
         In a Pipeline after TensorScaler, X is scaled by the training samples of each fold, and
         the folds' own choice of parameters is judged on X scaled in this way. Folds that do not

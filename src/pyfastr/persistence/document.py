@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 import pyfastr
+from pyfastr.estimators.outputs import n_outputs_of
 from pyfastr.persistence import strict_json
 from pyfastr.persistence.codec import TAG, Encoder
 from pyfastr.persistence.errors import RefusedError, damaged
@@ -27,6 +28,7 @@ FIELDS: dict[str, Types] = {
 SEARCH_FIELDS: dict[str, Types] = {
     "best_score": (int, float, str),
     "best_params": (dict,),
+    "choice": (str,),
     "n_iter": (int,),
     "converged": (bool,),
     "starts": (dict,),
@@ -96,11 +98,13 @@ def _sample_shape(model: Any) -> Any:
 
 def _search(model: Any) -> dict[str, Any]:
     """Summarise how the model was found."""
-    names = ("best_score_", "best_params_", "n_iter_", "converged_")
+    names = ["best_score_", "best_params_", "choice_"]
+    several = n_outputs_of(model) is not None
+    names += [] if several else ["n_iter_", "converged_"]
     found = {n.rstrip("_"): _plain(getattr(model, n)) for n in names if hasattr(model, n)}
     starts = getattr(model, "starts_", None)
-    if starts is not None:
-        counts = ("n_starts", "n_polished", "n_hits", "n_rounds", "gap", "sure")
+    if starts is not None and not several:
+        counts = ("n_starts", "n_polished", "n_hits", "n_rounds", "gap", "sure", "confidence")
         found["starts"] = {n: _plain(getattr(starts, n)) for n in counts}
     return found
 

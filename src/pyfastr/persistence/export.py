@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.estimators.atomic import replacing
 from pyfastr.estimators.namespaces import hosted
+from pyfastr.estimators.outputs import check_one_output
 from pyfastr.persistence.document import inner_model
 from pyfastr.persistence.errors import unwritable
 
@@ -42,6 +43,7 @@ def to_tensorly(model: Any) -> Any:
     True
     """
     linear = _linear(model)
+    check_one_output(linear, "A CP tensor is")
     try:
         tensorly = import_module("tensorly.cp_tensor")
     except ImportError as error:
@@ -56,7 +58,8 @@ def to_mat(model: Any, path: str | os.PathLike[str]) -> Path:
 
     It has the variables ``coef``, ``factors`` (a cell for each mode), ``lambda`` (the scales),
     ``intercept``, ``covariate_coef`` and ``classes`` where there are any, and the struct
-    ``parameters``. In the Tensor Toolbox the coefficient is ``ktensor(lambda, factors)``.
+    ``parameters``. In the Tensor Toolbox the coefficient is ``ktensor(lambda, factors)``. All of
+    several outputs have a first axis of these.
 
     Parameters
     ----------
@@ -111,7 +114,7 @@ def _variables(linear: Any) -> dict[str, Any]:
         "coef": linear.coef_,
         "factors": _cells(linear.factors_),
         "lambda": linear.scales_,
-        "intercept": float(linear.intercept_),
+        "intercept": linear.intercept_,
         "parameters": {n: _matlab(v) for n, v in linear.get_params(deep=False).items()},
     }
     if hasattr(linear, "covariate_coef_"):

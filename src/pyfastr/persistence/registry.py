@@ -15,7 +15,9 @@ ESTIMATORS = {
     "TensorScaler": "pyfastr.estimators",
 }
 RECORDS = {
+    "Design": "pyfastr.solver.design",
     "HeldOut": "pyfastr.estimators.folds",
+    "Reference": "pyfastr.estimators.reference",
     "Starts": "pyfastr.solver.rounds",
 }
 # The class of the best estimator of a choice.

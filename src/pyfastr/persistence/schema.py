@@ -10,9 +10,11 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from pyfastr.estimators.folds import HeldOut
+from pyfastr.estimators.reference import Reference
 from pyfastr.persistence.errors import RefusedError
 from pyfastr.persistence.image_schema import NEEDED_OF_IMAGES, box_shape, check_images
 from pyfastr.persistence.registry import TWINS
+from pyfastr.solver.design import Design
 from pyfastr.solver.rounds import Starts
 
 _INPUT = ("tensor_shape_in_", "n_features_in_")
@@ -52,32 +54,85 @@ def _is_finite_array(value: Any, ndim: int) -> bool:
     return typed and bool(np.isfinite(value).all())
 
 
+def _n_outputs(model: Any) -> int | None:
+    """Return how many outputs the scales of a model are of; None if they have no such axis."""
+    scales = getattr(model, "scales_", None)
+    return len(scales) if isinstance(scales, np.ndarray) and scales.ndim == 2 else None
+
+
+def _axes(model: Any) -> int:
+    """Return how many axes come before those of one output."""
+    return 0 if _n_outputs(model) is None else 1
+
+
+def _for_each(holds: Holds) -> Holds:
+    """Return whether something holds, of each of several outputs in a list or an array."""
+
+    def hold(value: Any, model: Any) -> bool:
+        n_outputs = _n_outputs(model)
+        if n_outputs is None:
+            return holds(value, model)
+        listed = type(value) is list or (isinstance(value, np.ndarray) and value.ndim == 1)
+        return (
+            listed and len(value) == n_outputs and all(holds(own, model) for own in _plain(value))
+        )
+
+    return hold
+
+
+def _plain(value: Any) -> list[Any]:
+    """Return the numbers of an array as Python has them; a list as it is."""
+    return value if type(value) is list else list(value.tolist())
+
+
 def _is_shape(value: Any, model: Any) -> bool:
     return type(value) is tuple and len(value) > 0 and all(_is_count(p, 1) for p in value)
 
 
 def _are_factors(value: Any, model: Any) -> bool:
-    """Matrices of one type and number of columns, a row for each slice of their mode."""
-    shape = getattr(model, "tensor_shape_in_", ())
+    """Matrices of one type and number of columns, a row for each slice of their mode.
+
+    Those of several outputs are stacked.
+    """
+    shape, axes = getattr(model, "tensor_shape_in_", ()), _axes(model)
     if type(value) is not list or len(value) != len(shape):
         return False
-    if not all(_is_finite_array(f, 2) for f in value):
+    if not all(_is_finite_array(f, axes + 2) for f in value):
         return False
-    alike = {(f.dtype, f.shape[1]) for f in value}
-    return len(alike) == 1 and tuple(len(f) for f in value) == shape and value[0].shape[1] > 0
+    alike = {(f.dtype, f.shape[:axes], f.shape[-1]) for f in value}
+    return len(alike) == 1 and tuple(f.shape[-2] for f in value) == shape and value[0].shape[-1] > 0
 
 
 def _are_scales(value: Any, model: Any) -> bool:
-    factors = getattr(model, "factors_", None)
-    if not factors or not _is_finite_array(value, 1):
+    factors, axes = getattr(model, "factors_", None), _axes(model)
+    if not factors or not _is_finite_array(value, axes + 1):
         return False
-    return factors[0].shape[1:] == value.shape and value.dtype == factors[0].dtype
+    shape = (*factors[0].shape[:axes], factors[0].shape[-1])
+    return shape == value.shape and value.size > 0 and value.dtype == factors[0].dtype
+
+
+def _are_coefficients(value: Any, model: Any) -> bool:
+    return _is_finite_array(value, _axes(model) + 1) and (
+        not _axes(model) or len(value) == _n_outputs(model)
+    )
+
+
+def _are_tied(value: Any, model: Any) -> bool:
+    """Whether two modes have one factor, up to the signs of its columns."""
+    shape, factors = getattr(model, "tensor_shape_in_", ()), getattr(model, "factors_", None)
+    if value is None:
+        return True
+    named = type(value) is tuple and len(value) == 2 and all(map(_is_count, value))
+    if not named or factors is None or not value[0] < value[1] < len(shape):
+        return False
+    return all(np.array_equal(np.abs(factors[value[0]]), np.abs(factors[m])) for m in value)
 
 
 def _are_classes(value: Any, model: Any) -> bool:
     # Those who ask a model for its classes go on to ask for probabilities.
-    two = _is_array(value, 1, "biufUO") and len(value) == 2 and hasattr(model, "predict_proba")
-    return two and value.tolist()[0] != value.tolist()[1]
+    labels = _is_array(value, 1, "biufUO") and hasattr(model, "predict_proba")
+    expected = _n_outputs(model) or 2
+    return labels and len(value) == expected == len(set(value.tolist()))
 
 
 def _are_names(value: Any, length: int | None) -> bool:
@@ -87,7 +142,7 @@ def _are_names(value: Any, length: int | None) -> bool:
 
 def _are_covariate_names(value: Any, model: Any) -> bool:
     own = getattr(model, "covariate_coef_", None)
-    return _are_names(value, None if own is None else len(own))
+    return _are_names(value, None if own is None else own.shape[-1])
 
 
 def _are_mode_names(value: Any, model: Any) -> bool:
@@ -104,8 +159,9 @@ def _are_mode_coords(value: Any, model: Any) -> bool:
 
 
 def _is_history(value: Any, model: Any) -> bool:
+    ndim = _axes(model) + 1
     return type(value) is dict and all(
-        isinstance(name, str) and _is_array(numbers, 1) for name, numbers in value.items()
+        isinstance(name, str) and _is_array(numbers, ndim) for name, numbers in value.items()
     )
 
 
@@ -114,14 +170,43 @@ def _are_starts(value: Any, model: Any) -> bool:
         return False
     counts = (value.n_starts, value.n_polished, value.n_hits, value.n_rounds)
     numbers = _is_number(value.gap) and isinstance(value.sure, bool | np.bool_)
-    return all(map(_is_count, counts)) and numbers and _is_array(value.losses, 1, "f")
+    chance = value.confidence
+    known = chance is None or (_is_number(chance) and 0 <= chance <= 1)
+    return all(map(_is_count, counts)) and numbers and known and _is_array(value.losses, 1, "f")
+
+
+def _is_design(value: Any, model: Any) -> bool:
+    """Whether what samples say of a fit is missing, or fits the modes."""
+    if value is None:
+        return True
+    if not isinstance(value, Design) or not _is_finite_array(value.leverage, 1):
+        return False
+    n_modes = len(getattr(model, "tensor_shape_in_", ()))
+    pairs = _is_array(value.alike, 2, "i") and value.alike.shape == (n_modes, 2)
+    alike = _is_finite_array(value.correlation, 1) and len(value.correlation) == n_modes
+    return pairs and alike and _is_finite(value.n_effective)
 
 
 def _are_held_out(value: Any, model: Any) -> bool:
     if not isinstance(value, HeldOut):
         return False
-    columns = (value.samples, value.folds, value.target, value.prediction)
-    return all(_is_array(c, 1) for c in columns) and len({len(c) for c in columns}) == 1
+    numbers, values = (value.samples, value.folds), (value.target, value.prediction)
+    one = all(_is_array(own, 1) for own in numbers)
+    several = all(_is_array(own, 1) or _is_array(own, 1 + _axes(model)) for own in values)
+    return one and several and len({len(own) for own in (*numbers, *values)}) == 1
+
+
+def _is_reference(value: Any, model: Any) -> bool:
+    """Whether flattened ridge regression is missing, or all that is told of it is there."""
+    if value is None:
+        return True
+    if not isinstance(value, Reference) or not _are_held_out(value.held_out, model):
+        return False
+    numbers = (value.alpha, value.score, value.lead, value.lead_error)
+    columns = value.results.values() if type(value.results) is dict else (None,)
+    tables = _is_array(value.scores, 1, "f") and all(_is_array(own, 1) for own in columns)
+    known = _is_count(value.best_index) and isinstance(value.is_better, bool)
+    return all(map(_is_number, numbers)) and tables and known
 
 
 def _is_statistic(value: Any, model: Any) -> bool:
@@ -175,6 +260,7 @@ RULES = {
     "n_features_in_": Rule(
         "the size of the first mode", lambda v, m: _is_count(v) and v == m.tensor_shape_in_[0]
     ),
+    "symmetric_modes_": Rule("None, or two modes whose factors are equal up to sign", _are_tied),
     "n_samples_in_": Rule("a positive whole number", lambda v, m: _is_count(v, 1)),
     "fingerprint_": Rule("text", lambda v, m: isinstance(v, str)),
     "feature_names_in_": Rule(
@@ -184,16 +270,20 @@ RULES = {
     "mode_coords_in_": Rule("coordinates that fit the modes", _are_mode_coords),
     "factors_": Rule("finite float matrices that fit tensor_shape_in_", _are_factors),
     "scales_": Rule("a finite number for each column of the factors", _are_scales),
-    "intercept_": Rule("a finite number", lambda v, m: _is_finite(v)),
-    "covariate_coef_": Rule("a finite float vector", lambda v, m: _is_finite_array(v, 1)),
+    "intercept_": Rule("a finite number", _for_each(lambda v, m: _is_finite(v))),
+    "covariate_coef_": Rule("a finite float vector", _are_coefficients),
     "covariate_names_in_": Rule("a name for each covariate", _are_covariate_names),
-    "classes_": Rule("two different labels, of a classifier", _are_classes),
+    "classes_": Rule("different labels, two or one for each output, of a classifier", _are_classes),
     "calibration_": Rule("a positive number", lambda v, m: _is_finite(v) and v > 0),
-    "n_iter_": Rule("a whole number", lambda v, m: _is_count(v)),
-    "converged_": Rule("True or False", lambda v, m: isinstance(v, bool)),
+    "n_iter_": Rule("a whole number", _for_each(lambda v, m: _is_count(v))),
+    "converged_": Rule("True or False", _for_each(lambda v, m: isinstance(v, bool))),
     "history_": Rule("a dict of vectors", _is_history),
-    "starts_": Rule("a complete record of starts", _are_starts),
-    "evidence_": Rule("a number", lambda v, m: _is_number(v)),
+    "starts_": Rule("a complete record of starts", _for_each(_are_starts)),
+    "design_": Rule(
+        "None, or leverages and pairs of slices that fit the modes",
+        lambda v, m: v is None or _for_each(_is_design)(v, m),
+    ),
+    "evidence_": Rule("a number", _for_each(lambda v, m: _is_number(v))),
     "best_estimator_": Rule("the model whose coefficient the choice shows", _is_best),
     "threshold_": Rule("a finite number", lambda v, m: _is_finite(v)),
     "ridge_": Rule("a finite number", lambda v, m: _is_finite(v)),
@@ -203,8 +293,14 @@ RULES = {
     "best_index_": Rule("the number of a point of cv_results_", _is_index),
     "best_params_": Rule("a dict", lambda v, m: type(v) is dict),
     "averaged_": Rule("a vector of whole numbers", lambda v, m: _is_array(v, 1, "iu")),
+    "agreement_": Rule("a number", lambda v, m: _is_number(v)),
+    "refitted_": Rule("True or False", lambda v, m: isinstance(v, bool)),
+    "choice_": Rule("text", lambda v, m: isinstance(v, str)),
     "scores_path_": Rule("an array of four axes", lambda v, m: _is_array(v, 4, "f")),
     "held_out_": Rule("vectors of one length", _are_held_out),
+    "reference_": Rule("None, or a complete record of a ridge regression", _is_reference),
+    "reference_score_": Rule("a number", lambda v, m: _is_number(v)),
+    "reference_is_better_": Rule("True or False", lambda v, m: isinstance(v, bool)),
     "mean_": Rule("None, or finite numbers that fit tensor_shape_in_", _is_statistic),
     "scale_": Rule(
         "None, or positive numbers that fit tensor_shape_in_",

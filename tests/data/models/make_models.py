@@ -98,6 +98,11 @@ def regressor_cv_mean() -> Made:
     return FasTRRegressorCV(**GRID, refit=False).fit(X, y), {"X": X[:5]}
 
 
+def regressor_cv_of_added_terms() -> Made:
+    X, y = make_tensor_regression(90, (6, 5), n_terms=2, noise=0.3, random_state=0)
+    return FasTRRegressorCV(**GRID).fit(X, y), {"X": X[:5]}
+
+
 def regressor_cv_evidence() -> Made:
     X, y, _ = draw()
     return FasTRRegressorCV(criterion="evidence", random_state=0).fit(X, y), {"X": X[:5]}
@@ -192,6 +197,7 @@ MAKERS: tuple[Callable[[], Made], ...] = (
     *(regressor_of_named_columns, regressor_of_labelled_modes),
     *(classifier_of_words, classifier_of_truth_in_float32),
     *(regressor_cv, regressor_cv_mean, regressor_cv_evidence, regressor_cv_of_counts),
+    regressor_cv_of_added_terms,
     *(classifier_cv, classifier_cv_of_numbers, scaler, scaler_of_slices),
     *(pipeline, pipeline_cv, pipeline_of_slices),
     *(image_regressor, image_classifier, image_transformer, image_pipeline),

@@ -1,0 +1,195 @@
+"""Points of the grid with their fits in all folds, and how many terms these are worth."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyfastr.estimators.data import Data
+from pyfastr.estimators.folds import Split, TaskFits
+from pyfastr.estimators.grids import MOST_TERMS
+from pyfastr.estimators.ranking import Point, mean_and_error
+from pyfastr.estimators.scoring import Scoring
+from pyfastr.estimators.warning import warn
+from pyfastr.solver.models import cosines
+from pyfastr.solver.progress import tell
+
+Array = NDArray[Any]
+
+# Further terms are fitted at the best threshold of every ridge and so many next to it, unless its
+# held-out losses are larger than those of the best point by so many standard errors.
+N_NEIGHBOURS, FAR_BEHIND = 1, 3.0
+# Another term is worth its parameters if the held-out losses of all samples fall by more than this
+# many standard errors, and by this share of what is left or of what there was to explain.
+CHANCE_OF_TERMS, WORTH_OF_LEFT, WORTH_OF_ALL = 1.0, 0.05, 0.001
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Points with one number of terms.
+
+    Attributes
+    ----------
+    points : list of Point
+    fits : TaskFits
+        In the order of folds and points.
+    scores : ndarray of shape (F, G)
+    losses : ndarray of shape (S, G) or None
+        Of all samples that are held out, where the score is the default.
+    seconds : (float, float)
+        That the fits took, and the scores.
+    """
+
+    points: list[Point]
+    fits: TaskFits
+    scores: Array
+    losses: Array | None
+    seconds: tuple[float, float]
+
+    @classmethod
+    def scored(
+        cls,
+        points: list[Point],
+        fit: Callable[[], TaskFits],
+        scoring: Scoring,
+        splits: Sequence[Split],
+    ) -> "Candidates":
+        """Fit points in all folds, and score them."""
+        began = time.perf_counter()
+        fits = fit()
+        fitted = time.perf_counter()
+        scores = scoring.scores(fits, splits)
+        losses = scoring.losses(fits, splits) if scoring.scorer is None else None
+        return cls(points, fits, scores, losses, (fitted - began, time.perf_counter() - fitted))
+
+    @property
+    def n_terms(self) -> int:
+        """Number of terms."""
+        return self.points[0][0]
+
+    @property
+    def merits(self) -> Array:
+        """What points are compared by, ``(S, G)`` or ``(F, G)``: more is better."""
+        return self.scores if self.losses is None else -self.losses
+
+    def of(self, point: int) -> TaskFits:
+        """Return the fits of one point in all folds."""
+        return self.fits.take(slice(point, None, len(self.points)))
+
+    def take(self, which: Sequence[int]) -> TaskFits:
+        """Return the fits of some points in all folds."""
+        n_tasks = len(self.fits.models) // len(self.points)
+        rows = np.arange(n_tasks)[:, None] * len(self.points) + np.asarray(which)
+        return self.fits.take(rows.reshape(-1))
+
+    def promising(self, *, first: bool) -> list[int]:
+        """Return the points to add a term to, by number.
+
+        The first time these are the best threshold of every ridge and its neighbours. What falls
+        far short of the best is left out: another term gains about as much at all of them.
+        """
+        merits = self.merits
+        shortfall, error = mean_and_error(merits[:, _best(self), None] - merits)
+        kept = self._beside_best_thresholds() if first else range(len(self.points))
+        return [i for i in kept if not shortfall[i] > FAR_BEHIND * error[i]]
+
+    def _beside_best_thresholds(self) -> list[int]:
+        """Return the best threshold of every ridge and its neighbours."""
+        mean = np.nan_to_num(self.merits.mean(axis=0), nan=-np.inf)
+        found = []
+        for ridge in dict.fromkeys(point[1] for point in self.points):
+            own = [i for i, point in enumerate(self.points) if point[1] == ridge]
+            own.sort(key=lambda i: self.points[i][2])
+            best = int(np.argmax(mean[own]))
+            found += own[max(0, best - N_NEIGHBOURS) : best + N_NEIGHBOURS + 1]
+        return found
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What the best point gains in held-out samples or folds by more terms.
+
+    Attributes
+    ----------
+    n_terms : int
+    share : float
+        Of the loss that fewer terms leave; of scores their difference.
+    is_worth_it : bool
+    is_of_loss : bool
+    """
+
+    n_terms: int
+    share: float
+    is_worth_it: bool
+    is_of_loss: bool
+
+
+def gain(before: Candidates, after: Candidates, nothing: float) -> Gain:
+    """Compare the best points of two numbers of terms; `nothing` is the loss of no model at all."""
+    fewer, more = (own.merits[:, _best(own)] for own in (before, after))
+    mean, error = mean_and_error(more - fewer)
+    is_clear = bool(mean > CHANCE_OF_TERMS * error)
+    if before.losses is None:
+        return Gain(after.n_terms, float(mean), is_clear, is_of_loss=False)
+    left = -float(fewer.mean())
+    enough = min(WORTH_OF_LEFT * left, WORTH_OF_ALL * nothing)
+    share = float(mean) / left if left > 0 else 0.0
+    return Gain(after.n_terms, share, is_clear and bool(mean > enough), is_of_loss=True)
+
+
+def null_loss(data: Data) -> float:
+    """Return the mean loss of intercept and covariates alone, as `Scoring.losses` counts it."""
+    return float(2 * np.mean(data.null_losses / data.loss_units))
+
+
+def fits_of(tried: Sequence[Candidates], index: int) -> TaskFits:
+    """Return the fits of a point in all folds, by its number among all that were tried."""
+    for own in tried:
+        if index < len(own.points):
+            return own.of(index)
+        index -= len(own.points)
+    raise IndexError(index)
+
+
+def agreement(fits: TaskFits) -> float:
+    """Return the mean cosine of the angle between the coefficients of different folds."""
+    all_pairs = cosines(fits.models)
+    output = fits.models.task % (fits.data.n_outputs or 1)
+    others = (output[:, None] == output) & ~np.eye(len(all_pairs), dtype=bool)
+    return float(all_pairs[others].mean()) if others.any() else 1.0
+
+
+def eligible_points(points: Sequence[Point], gains: Sequence[Gain]) -> Array:
+    """Tell which points have the number of terms that folds have shown to pay."""
+    n_terms = np.array([point[0] for point in points])
+    if not gains:
+        return np.ones(len(points), bool)
+    return n_terms == max((g.n_terms for g in gains if g.is_worth_it), default=1)
+
+
+def tell_of_terms(found: Candidates) -> None:
+    """Say how long a number of terms took."""
+    seconds = found.seconds[0]
+    note = f"{found.n_terms} term(s): {len(found.fits.models)} models in {seconds:.1f} s"
+    tell("numbers of terms", found.n_terms, max(found.n_terms, MOST_TERMS), note)
+
+
+def warn_of_blind_folds(fits: TaskFits, gains: Array) -> None:
+    """Say so where folds are too small to tell models apart, and none was found to predict."""
+    problem = fits.data.problem
+    n_samples = int(problem.n_effective.max())
+    n_free = int(problem.degrees_of_freedom(fits.models.n_terms).max())
+    mean, error = mean_and_error(gains)
+    if n_samples <= n_free and mean <= error:
+        warn(
+            f"No model predicts held-out samples better than chance: folds train on {n_samples} "
+            f"samples, which {n_free} free parameters can fit whatever they are. Use more samples, "
+            'or, if there is little noise, criterion="evidence", which holds none out.'
+        )
+
+
+def _best(candidates: Candidates) -> int:
+    return int(np.argmax(np.nan_to_num(candidates.merits.mean(axis=0), nan=-np.inf)))

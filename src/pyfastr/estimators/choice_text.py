@@ -1,0 +1,74 @@
+"""What was chosen and why, in one line."""
+
+from collections.abc import Sequence
+
+from pyfastr.estimators.candidates import Gain
+
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+
+
+def choice_sentence(
+    n_terms: int,
+    gains: Sequence[Gain],
+    agreement: float,
+    *,
+    refitted: bool,
+    n_points: int,
+    is_asked: bool,
+) -> str:
+    """Say how many terms a choice by folds has, what it was made of, and why.
+
+    Parameters
+    ----------
+    n_terms : int
+    gains : sequence of Gain
+        Of further terms that were tried; empty if `n_terms` says how many there are.
+    agreement : float
+        Mean cosine between the folds' coefficients.
+    refitted : bool
+        Whether the choice was fitted to all samples, rather than taken as a mean of `n_points`.
+    n_points : int
+    is_asked : bool
+        Whether the user asked for that.
+    """
+    terms = counted(n_terms)
+    why = f"{terms}: {_told_of(gains)}" if gains else terms
+    alike = f"mean cosine {agreement:.2f}"
+    if refitted:
+        reason = "" if is_asked else ", as the folds' coefficients agree"
+        return f"{why}; fitted to all samples{reason} ({alike})."
+    points = f" at {n_points} points that scores cannot tell apart" if n_points > 1 else ""
+    reason = "" if is_asked else ", as their coefficients differ"
+    return f"{why}; the mean of the folds' models{points}{reason} ({alike})."
+
+
+def counted(n_terms: int) -> str:
+    """Write a number of terms.
+
+    Examples
+    --------
+    >>> from pyfastr.estimators.choice_text import counted
+    >>> counted(1), counted(3)
+    ('1 term', '3 terms')
+    """
+    return f"{n_terms} term{'' if n_terms == 1 else 's'}"
+
+
+def _told_of(gains: Sequence[Gain]) -> str:
+    """Say what each further term was worth in held-out samples."""
+    first = gains[0]
+    verb, what = (
+        ("lowers", "the held-out loss") if first.is_of_loss else ("raises", "the held-out score")
+    )
+    parts = list[str]()
+    for own in gains:
+        ordinal = ORDINALS[own.n_terms - 1]
+        term = f"the {ordinal}" if own.is_worth_it else f"a {ordinal}"
+        told = f"{own.share:.2%}" if own.is_of_loss else f"{own.share:.3g}"
+        if own.share <= 0 or told == "0.00%":
+            parts.append(f"{term} does not" if parts else f"{term} does not {verb[:-1]} {what}")
+            continue
+        parts.append(f"{term} by {told}" if parts else f"{term} {verb} {what} by {told}")
+        if not own.is_worth_it:
+            parts[-1] += ", too little to count"
+    return ", ".join(parts)

@@ -1,0 +1,300 @@
+"""Ridge regression on flattened samples, in the folds of a choice: what the structure is up to.
+
+Its coefficient has an entry for each of X, and is never made. With the inner products of all pairs
+of samples (dual), or with the samples themselves where these have fewer entries than there are
+samples (primal), one eigendecomposition for each fold serves all penalties.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from pyfastr.config import MemoryBudget
+from pyfastr.engines import Engine
+from pyfastr.estimators.comparison import (
+    CHANCE,
+    CHANCE_OF_FOLDS,
+    compare,
+    constant_predictions,
+    mean_predictions,
+)
+from pyfastr.estimators.data import Data
+from pyfastr.estimators.folds import HeldOut, Predicted, Split, held_out, training_weights
+from pyfastr.estimators.scoring import Scoring
+from pyfastr.estimators.sklearn_private import BaseScorer
+from pyfastr.solver.count_ridge import count_predictors, features_of
+from pyfastr.solver.flat_ridge import FlatTask, by_features, by_samples, ridge_predictors
+from pyfastr.solver.losses import POISSON
+
+Array = NDArray[Any]
+# Penalties and predictors of each output of a fold.
+Solver = Callable[[Sequence[FlatTask], Array], list[tuple[Array, Array]]]
+
+# Relative to the mean squared length of a sample beside intercept and covariates: from data without
+# noise whose entries go together, to noise alone.
+ALPHAS = tuple(10.0 ** (k / 2) for k in range(-20, 9))
+# Each of these takes several Newton steps, and counts are never without noise.
+COUNT_ALPHAS = tuple(10.0 ** (k / 2) for k in range(-8, 7))
+
+
+@dataclass(frozen=True)
+class ReferenceFits:
+    """Ridge regressions of every fold and penalty.
+
+    Attributes
+    ----------
+    alphas : ndarray of shape (A,)
+        Relative penalties.
+    penalties : ndarray of shape (F * T, A)
+        The same as scikit-learn's Ridge counts them or, of counts, its PoissonRegressor.
+    predictors : ndarray of shape (F * T * A, n_samples)
+        Linear ones, with intercept and covariates; those of a fold's own training samples too. In
+        the order of folds, outputs and penalties.
+    data : Data
+        With a row of weights for each fold.
+    """
+
+    alphas: Array
+    penalties: Array
+    predictors: Array
+    data: Data
+
+    def take(self, which: int) -> "ReferenceFits":
+        """Return those of one penalty."""
+        part, step = slice(which, which + 1), len(self.alphas)
+        return ReferenceFits(
+            self.alphas[part], self.penalties[:, part], self.predictors[which::step], self.data
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """How well flattened ridge regression predicts what the folds held out.
+
+    Attributes
+    ----------
+    alpha : float
+        The best penalty as scikit-learn's Ridge counts it (of counts, PoissonRegressor): the mean
+        of the folds'.
+    best_index : int
+        Its place in `results`.
+    score : float
+        Its mean score over the folds.
+    scores : ndarray of shape (n_folds,)
+        Those of each fold.
+    results : dict of arrays
+        With keys of scikit-learn's GridSearchCV. `param_alpha` is relative to the mean squared
+        length of a sample beside intercept and covariates.
+    held_out : HeldOut
+        Its predictions.
+    lead, lead_error : float
+        How far it is ahead of the choice, and the standard error of that, in units of the score:
+        paired over samples, or over folds where the score is not a default.
+    is_better : bool
+        Whether it is clearly ahead, of the choice and of predicting a constant.
+    """
+
+    alpha: float
+    best_index: int
+    score: float
+    scores: Array
+    results: dict[str, Any]
+    held_out: HeldOut
+    lead: float
+    lead_error: float
+    is_better: bool
+
+
+@dataclass(frozen=True)
+class NoReference:
+    """Why there is none, to stand in a sentence."""
+
+    reason: str
+
+
+def reference_of(
+    points: Sequence[Predicted], scoring: Scoring, splits: Sequence[Split]
+) -> Reference | NoReference:
+    """Put flattened ridge regression beside a choice, in its folds, if that costs little.
+
+    Parameters
+    ----------
+    points : sequence of Predicted
+        What the choice predicts in each fold, or what it is the mean of.
+    scoring : Scoring
+    splits : sequence of (ndarray, ndarray)
+        Numbers of the samples that each fold trains on and holds out.
+    """
+    if scoring.classes is not None:
+        # Its decisions are not log-odds, whatever the loss of the choice.
+        scoring = replace(scoring, loss="squared")
+    data = scoring.data
+    folds = data.tasks(weights=training_weights(splits, data.source.shape[0]))
+    engine = folds.problem.engine.nearby()
+    reason = why_not(engine, scoring, engine.budget)
+    if reason:
+        return NoReference(reason)
+    with warnings.catch_warnings():
+        # What is to be said of folds that have no score was said of the choice.
+        warnings.simplefilter("ignore")
+        fits, ours = fit_reference(folds, engine), mean_predictions(points)
+        try:
+            return _best_of(fits, ours, scoring, splits)
+        except ValueError as error:
+            if scoring.scorer is None:
+                raise
+            # Some scores are of positive numbers only, or the like, which ridge does not promise.
+            return NoReference(f"scoring does not take its predictions: {error}")
+
+
+def _best_of(
+    fits: ReferenceFits, ours: Predicted, scoring: Scoring, splits: Sequence[Split]
+) -> Reference | NoReference:
+    """Choose the penalty, and compare what it predicts with ours."""
+    scores = scoring.scores(fits, splits)
+    usable = scores[np.isfinite(scores).all(axis=1)]
+    if not len(usable):
+        return NoReference("no fold has a finite score")
+    best = int(np.argmax(usable.mean(axis=0)))
+    theirs = fits.take(best)
+    nothing = constant_predictions(scoring.data, len(splits))
+    beside, of_use = (compare(own, theirs, scoring, splits) for own in (ours, nothing))
+    chance = CHANCE if scoring.scorer is None else CHANCE_OF_FOLDS
+    # Of small folds, sums over all samples may tell another story than R² or D² of each.
+    is_of_use = of_use.is_clear(CHANCE_OF_FOLDS) and (
+        of_use.theirs > 0 or not scoring.is_of_samples
+    )
+    return Reference(
+        alpha=float(theirs.penalties.mean()),
+        best_index=best,
+        score=float(usable[:, best].mean()),
+        scores=scores[:, best],
+        results=_results(fits.alphas, scores),
+        held_out=held_out([theirs], splits, scoring.targets),
+        lead=beside.lead,
+        lead_error=beside.error,
+        is_better=beside.is_clear(chance) and is_of_use,
+    )
+
+
+def reference_sentence(reference: Reference, scoring: Scoring, score: float) -> str:
+    """Say in plain words that the reference is better than a choice of this score; what to do."""
+    estimator, name = {
+        "squared": ("Ridge", "R²"),
+        "poisson": ("PoissonRegressor", "D²"),
+    }.get(scoring.loss, ("", ""))
+    if scoring.classes is not None:
+        estimator, name = "RidgeClassifier", "area under the ROC curve"
+    if scoring.scorer is not None:
+        name = "score"
+    return (
+        "Ridge regression on the flattened samples predicts held-out samples better "
+        f"({name} {reference.score:.3g} against {score:.3g}): what X tells of y is not a sum of so "
+        f"few outer products. To predict, use sklearn.linear_model.{estimator}"
+        f"(alpha={reference.alpha:.3g}) on X.reshape(len(X), -1)."
+    )
+
+
+def why_not(engine: Engine, scoring: Scoring, budget: MemoryBudget) -> str:
+    """Say why flattened ridge regression would cost too much, or cannot be scored; empty if not."""
+    if not isinstance(scoring.scorer, BaseScorer | None):
+        return "scoring is a function of fitted FasTR estimators"
+    n_samples, n_entries = engine.n_samples, prod(engine.shape)
+    is_dual = n_entries > n_samples
+    size = min(n_samples, n_entries)
+    most = budget.reference_counts if scoring.data.loss is POISSON else budget.reference_samples
+    if size > most:
+        what = "samples" if is_dual else "entries of a sample"
+        return f"{size} {what} are more than {most}, and it takes their third power of time"
+    if 3 * 8 * n_samples * size > budget.batch:
+        return f"its matrix of {n_samples} x {size} does not fit the memory budget"
+    if is_dual and engine.n_product_passes > budget.reference_passes:
+        return f"within the memory budget it would read X {engine.n_product_passes} times"
+    return ""
+
+
+def fit_reference(folds: Data, engine: Engine | None = None) -> ReferenceFits:
+    """Fit ridge regression on flattened samples for every fold and penalty.
+
+    Data in memory are read once. Intercept and covariates are not penalised, and labels are taken
+    for numbers.
+
+    Parameters
+    ----------
+    folds : Data
+        With a row of weights for each fold.
+    engine : Engine, optional
+        With the same X.
+    """
+    engine = folds.problem.engine if engine is None else engine
+    alphas = np.array(COUNT_ALPHAS if folds.loss is POISSON else ALPHAS)
+    solve, tasks, step = _solver(folds, engine), _tasks(folds), folds.n_outputs or 1
+    folds_of_tasks = [tasks[first : first + step] for first in range(0, len(tasks), step)]
+    found = [one for outputs in folds_of_tasks for one in solve(outputs, alphas)]
+    weights = np.ones((1, 1)) if folds.weights is None else np.atleast_2d(folds.weights)
+    weight = weights.mean(axis=1, keepdims=True)
+    units = engine.scale**2 * (1 / engine.n_samples if folds.loss is POISSON else weight)
+    penalties = np.stack([own for own, _ in found]) * units
+    return ReferenceFits(alphas, penalties, np.concatenate([own for _, own in found]), folds)
+
+
+def _solver(folds: Data, engine: Engine) -> Solver:
+    """Read X, and return what makes penalties and predictors of the outputs of a fold."""
+    share = _share(folds)
+    is_dual = prod(engine.shape) > engine.n_samples
+    if is_dual:
+        X = engine.sample_products(share)
+    else:
+        X = engine.flattened()
+        X -= share @ X
+    if folds.loss is POISSON:
+        features = features_of(X) if is_dual else X
+        return lambda outputs, alphas: [count_predictors(features, o, alphas) for o in outputs]
+    decompose = partial(by_samples if is_dual else by_features, X)
+
+    def solve(outputs: Sequence[FlatTask], alphas: Array) -> list[tuple[Array, Array]]:
+        pairs = zip(decompose(outputs), outputs, strict=True)
+        return [ridge_predictors(spectrum, own, alphas) for spectrum, own in pairs]
+
+    return solve
+
+
+def _share(folds: Data) -> Array:
+    """Return weights of a mean that an intercept makes up for; else of nothing."""
+    n_samples = folds.source.shape[0]
+    if not folds.fit_intercept:
+        return np.zeros(n_samples)
+    weights = np.ones((1, n_samples)) if folds.weights is None else np.atleast_2d(folds.weights)
+    total: Array = weights.sum(axis=0)
+    return total / total.sum()
+
+
+def _tasks(folds: Data) -> list[FlatTask]:
+    """Return what each fold is to predict of each output."""
+    samples, target = folds.problem.samples, np.atleast_2d(folds.y)
+    n_folds = len(samples.response)
+    weights = np.ones((1, len(samples))) if samples.weights is None else samples.weights
+    rows = (
+        np.broadcast_to(a, (n_folds, *a.shape[1:])) for a in (target, weights, samples.nuisance)
+    )
+    return [FlatTask(*own) for own in zip(*rows, strict=True)]
+
+
+def _results(alphas: Array, scores: Array) -> dict[str, Any]:
+    """Return what GridSearchCV would."""
+    usable = scores[np.isfinite(scores).all(axis=1)]
+    mean = usable.mean(axis=0)
+    return {
+        "param_alpha": alphas,
+        **{f"split{fold}_test_score": own for fold, own in enumerate(scores)},
+        "mean_test_score": mean,
+        "std_test_score": usable.std(axis=0),
+        "rank_test_score": rankdata(-mean, method="min").astype(np.int32),
+    }

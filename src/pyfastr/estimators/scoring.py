@@ -1,0 +1,278 @@
+"""How predictions of held-out samples are scored: all models at once, or by any scorer."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.exceptions import UndefinedMetricWarning
+
+from pyfastr.estimators.areas import share_below
+from pyfastr.estimators.classifier import calibrate, predicted_classes, probabilities
+from pyfastr.estimators.data import Data
+from pyfastr.estimators.fitting import FasTRBase
+from pyfastr.estimators.folds import Predicted, Split, TaskFits
+from pyfastr.estimators.namespaces import is_dispatched, settle
+from pyfastr.estimators.sklearn_private import BaseScorer, safe_indexing
+from pyfastr.estimators.validation import share_input
+from pyfastr.estimators.warning import warn
+from pyfastr.solver.losses import POISSON
+from pyfastr.solver.problem import power_of_two
+from pyfastr.sources import Source, some_samples
+from pyfastr.sources.namespaces import take
+
+Array = NDArray[Any]
+
+
+class KnownRegressor(RegressorMixin, BaseEstimator):
+    """An estimator whose predictions are known already: X holds the numbers of samples."""
+
+    def __init__(self, prediction: Array) -> None:
+        self.prediction = prediction
+
+    def fit(self, X: Any, y: Any) -> "KnownRegressor":
+        """Do nothing."""
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def predict(self, X: Array) -> Array:
+        """Look the predictions up."""
+        return self.prediction[X[:, 0]]
+
+
+class KnownClassifier(ClassifierMixin, BaseEstimator):
+    """The same for decision values of two classes, or of each of more."""
+
+    def __init__(self, decision: Array, classes: Array, calibration: Callable[[], float]) -> None:
+        self.decision = decision
+        self.classes = classes
+        self.calibration = calibration
+
+    @property
+    def classes_(self) -> Array:
+        """The classes."""
+        return self.classes
+
+    def fit(self, X: Any, y: Any) -> "KnownClassifier":
+        """Do nothing."""
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def decision_function(self, X: Array) -> Array:
+        """Look the decisions up."""
+        return self.decision[X[:, 0]]
+
+    def predict(self, X: Array) -> Array:
+        """Return the class that the decision is for."""
+        return predicted_classes(self.decision_function(X), self.classes)
+
+    def predict_proba(self, X: Array) -> Array:
+        """Return calibrated probabilities."""
+        return probabilities(self.decision_function(X), self.calibration())
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How held-out predictions are scored.
+
+    Attributes
+    ----------
+    scorer : callable or None
+        One of scikit-learn; None is R², D², or the area under the ROC curve, of all models at once
+        and the mean over outputs, or over classes each against the rest.
+    X, y : array-like
+        As the user gave them; a scorer of the user's own may look at X.
+    data : Data
+    classes : ndarray of shape (n_classes,) or None
+    loss : str
+    twin : estimator
+        Not fitted, but it knows the input of fits; scorers of the user's own are given copies
+        that are fitted.
+    """
+
+    scorer: Callable[..., float] | None
+    X: Any
+    y: Any
+    data: Data
+    classes: Array | None
+    loss: str
+    twin: FasTRBase
+
+    def scores(self, fits: Predicted, splits: Sequence[Split]) -> Array:
+        """Return the scores ``(F, K / F)`` of each fold's models on its held-out samples."""
+        rows = self._rows(fits, splits)
+        folds = zip(rows, splits, strict=True)
+        return np.stack([self._fold(fits, own, *split) for own, split in folds])
+
+    def _rows(self, fits: Predicted, splits: Sequence[Split]) -> Array:
+        """Numbers of the models ``(F, T, points)`` of every fold and output."""
+        n_models, n_outputs = len(fits.predictors), self.data.n_outputs or 1
+        return np.arange(n_models).reshape(len(splits), n_outputs, -1)
+
+    @property
+    def targets(self) -> Array:
+        """The response, or the numbers of classes."""
+        y = self.data.y
+        if self.classes is None:
+            return y.T
+        numbers: Array = (y > 0).astype(int) if self.data.n_outputs is None else y.argmax(axis=0)
+        return numbers
+
+    @property
+    def is_of_samples(self) -> bool:
+        """Whether the score is R² or D², a sum over samples."""
+        return self.scorer is None and self.classes is None
+
+    def losses(self, fits: Predicted, splits: Sequence[Split]) -> Array:
+        """Return squared errors or deviances ``(S, K / F)`` of all samples that are held out.
+
+        The score of a small fold is relative to a variance of its own, which few samples tell
+        badly; the samples of all folds say more. One that several folds hold out has the mean of
+        its errors, in squared units of `data`. Those of several outputs are averaged, each relative
+        to what it has to explain.
+        """
+        rows, data = self._rows(fits, splits), self.data
+        scale = data.units[:, None, None]
+        target = np.atleast_2d(data.loss.target(data.y))[:, None] / scale
+        n_samples = data.source.shape[0]
+        weights = np.ones(n_samples) if data.weights is None else data.weights
+        total, count = np.zeros((n_samples, rows.shape[2])), np.zeros(n_samples)
+        units = data.loss_units[:, None, None]
+        for own, (_, test) in zip(rows, splits, strict=True):
+            predictors = fits.predictors[own][..., test] / scale
+            losses = data.loss.losses(target[..., test], predictors)
+            total[test] += 2 * np.mean(losses / units, axis=0).T
+            count[test] += 1
+        held = (count > 0) & (weights > 0)
+        return total[held] * (weights[held] / weights[held].mean() / count[held])[:, None]
+
+    def _fold(self, fits: Predicted, rows: Array, train: Array, test: Array) -> Array:
+        """Scores of one fold."""
+        if self.scorer is not None:
+            return np.array([self._one(fits, own, train, test) for own in rows.T])
+        score = SCORES[self.loss] if self.classes is None else auc_scores
+        weights = None if self.data.weights is None else self.data.weights[test]
+        pairs = zip(np.atleast_2d(self.data.y)[:, test], rows, strict=True)
+        scores = [score(y, fits.predictors[own][:, test], weights) for y, own in pairs]
+        means: Array = np.mean(scores, axis=0)
+        return means
+
+    def _one(self, fits: Predicted, which: Array, train: Array, test: Array) -> float:
+        """Score of one point by a scorer of scikit-learn, or by one of the user's own."""
+        assert self.scorer is not None
+        y = safe_indexing(self.y, test)
+        if isinstance(fits, TaskFits) and not isinstance(self.scorer, BaseScorer):
+            fitted = self.fitted(fits, which, train)
+            return float(self.scorer(fitted, self._samples(test), y))
+        known = self._known(fits.predictors[which], train)
+        return float(self.scorer(known, test[:, None], y, **self._weight_option(test)))
+
+    def _samples(self, which: Array) -> Any:
+        """Return some samples; those of files are not read before the scorer does."""
+        if isinstance(self.X, Source):
+            return some_samples(self.X, which)
+        if is_dispatched(self.X):
+            return take(self.X, which, axis=0)
+        return safe_indexing(self.X, which)
+
+    def _known(self, predictors: Array, train: Array) -> BaseEstimator:
+        """Make an estimator that knows what the models of one point predict, one an output."""
+        own = predictors[0] if self.data.n_outputs is None else predictors.T
+        if self.classes is None:
+            return KnownRegressor(self.data.loss.predict(own))
+        labels = np.atleast_2d(self.data.y)[:, train]
+        weights = None if self.data.weights is None else self.data.weights[train]
+        return KnownClassifier(
+            own,
+            self.classes,
+            lambda: calibrate(self.loss, predictors[:, train], labels, weights),
+        )
+
+    def fitted(self, fits: TaskFits, which: Array, train: Array) -> FasTRBase:
+        """Make a fitted estimator of the models of one point, one an output."""
+        twin: Any = clone(self.twin)
+        share_input(self.twin, twin)
+        twin._set_factors(fits.data, fits.models.take(which))
+        twin._set_nuisance(fits.data, fits.nuisance[which])
+        if self.classes is not None:
+            known: Any = self._known(fits.predictors[which], train)
+            twin.calibration_ = known.calibration()
+        settle(twin, self.X)
+        return twin
+
+    def _weight_option(self, test: Array) -> dict[str, Array]:
+        """Weigh the held-out samples where the score can."""
+        score = getattr(self.scorer, "_score_func", None)
+        if self.data.weights is None or score is None:
+            return {}
+        known = "sample_weight" in inspect.signature(score).parameters
+        return {"sample_weight": self.data.weights[test]} if known else {}
+
+
+def r2_scores(y: Array, predictions: Array, weights: Array | None) -> Array:
+    """R² of every row of predictions, as `sklearn.metrics.r2_score` has it."""
+    if len(y) < 2:
+        warn("R² is not defined for folds of one held-out sample; pass another `scoring`.")
+        return np.full(len(predictions), np.nan)
+    g = _shares(weights, len(y))
+    if not g.any():
+        return np.full(len(predictions), np.nan)
+    # In units of y its squares are in range, however large or small it is.
+    unit = power_of_two(np.abs(y).max())
+    y, predictions = y / unit, predictions / unit
+    unexplained = ((y - predictions) ** 2) @ g
+    total = ((y - np.average(y, weights=g)) ** 2) @ g
+    if total == 0:
+        return np.where(unexplained == 0, 1.0, 0.0)
+    return 1 - unexplained / total
+
+
+def d2_scores(counts: Array, predictors: Array, weights: Array | None) -> Array:
+    """D² of every row of logarithms of means, as `sklearn.metrics.d2_tweedie_score` has it.
+
+    Where that is not defined, for counts that are all the same, there is nothing to explain: 0.
+    """
+    if len(counts) < 2:
+        warn("D² is not defined for folds of one held-out sample; pass another `scoring`.")
+        return np.full(len(predictors), np.nan)
+    g = _shares(weights, len(counts))
+    if not g.any():
+        return np.full(len(predictors), np.nan)
+    if POISSON.are_equal(counts[g > 0]):
+        return np.zeros(len(predictors))
+    unexplained = POISSON.losses(counts, predictors) @ g
+    mean = np.full(len(counts), np.log(np.average(counts, weights=g)))
+    return 1 - unexplained / (POISSON.losses(counts, mean) @ g)
+
+
+def auc_scores(labels: Array, decisions: Array, weights: Array | None) -> Array:
+    """Area under the ROC curve of every row, as `sklearn.metrics.roc_auc_score` has it."""
+    g = _shares(weights, len(labels))
+    positive, negative = (np.where(side, g, 0.0) for side in (labels > 0, labels < 0))
+    if not (positive.any() and negative.any()):
+        warn(
+            "The ROC curve of held-out samples of one class is not defined; use fewer or "
+            "stratified folds.",
+            UndefinedMetricWarning,
+        )
+        return np.full(len(decisions), np.nan)
+    won = share_below(decisions, negative) @ positive
+    return won / (positive.sum() * negative.sum())
+
+
+def _shares(weights: Array | None, n_samples: int) -> Array:
+    """Return weights as shares of the largest: scores are the same, and no product overflows."""
+    if weights is None:
+        return np.ones(n_samples)
+    return weights / max(weights.max(), np.finfo(float).tiny)
+
+
+# What regressors are scored by, for each loss.
+SCORES = {"squared": r2_scores, "poisson": d2_scores}

@@ -1,0 +1,56 @@
+"""Folds of the samples, as scikit-learn makes them."""
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    check_cv,
+)
+from sklearn.utils import check_random_state
+
+from pyfastr.estimators.data import Data
+from pyfastr.estimators.folds import Split
+
+
+def make_splits(
+    cv: Any, data: Data, y: Any, groups: dict[str, Any], *, classify: bool, random_state: Any
+) -> list[Split]:
+    """Return the folds; an integer shuffles, and keeps classes in balance and groups whole."""
+    n_samples = data.source.shape[0]
+    counts = np.ones(n_samples, bool) if data.weights is None else data.weights > 0
+    given = cv = 5 if cv is None else cv
+    try:
+        if isinstance(cv, Integral):
+            cv = _splitter(int(cv), classify, groups.get("groups") is not None, random_state)
+        cv = check_cv(cv, y, classifier=classify)
+        splits = list(cv.split(np.zeros((n_samples, 1)), y, **groups))
+    except ValueError as error:
+        raise ValueError(
+            f"cv is {given!r}, which cannot split these {n_samples} samples: {error}"
+        ) from error
+    for fold, (train, test) in enumerate(splits):
+        n_train = int(counts[np.unique(train)].sum())
+        if not len(test) or n_train < 2:
+            raise ValueError(
+                f"cv gives fold {fold} {n_train} training samples that count and {len(test)} "
+                "held-out samples; expected at least 2 and 1."
+            )
+    return [(np.asarray(train), np.asarray(test)) for train, test in splits]
+
+
+def _splitter(n_splits: int, classify: bool, grouped: bool, random_state: Any) -> Any:
+    """Return shuffled folds, stratified for classes, that keep groups whole if there are any."""
+    kinds = {
+        (False, False): KFold,
+        (False, True): GroupKFold,
+        (True, False): StratifiedKFold,
+        (True, True): StratifiedGroupKFold,
+    }
+    seed = check_random_state(clone(random_state, safe=False)).randint(2**31)
+    return kinds[classify, grouped](n_splits, shuffle=True, random_state=seed)

@@ -1,0 +1,33 @@
+"""Points that are worth another term."""
+
+import numpy as np
+
+from pyfastr.estimators.candidates import FAR_BEHIND, Candidates
+
+POINTS = [(1, ridge, threshold) for ridge in (0.1, 1.0) for threshold in (0.0, 0.1, 0.2, 0.4)]
+
+
+def candidates(means, error=1.0):
+    """Points with these mean losses, which differ from the first's by so large an error."""
+    n, means = 100, np.asarray(means, float)
+    spread = np.tile([1.0, -1.0], n // 2)[:, None] * (np.arange(len(means)) > 0)
+    losses = means + error * np.sqrt(n - 1) * spread
+    return Candidates(POINTS[: len(means)], None, np.zeros((5, len(means))), losses, (0.0, 0.0))
+
+
+def test_the_best_threshold_of_every_ridge_and_its_neighbours_come_first():
+    found = candidates([0.0, 0.1, 0.2, 0.3, 0.9, 0.8, 0.7, 0.8])
+    assert found.promising(first=True) == [0, 1, 5, 6, 7]
+    assert found.promising(first=False) == list(range(8))
+
+
+def test_points_far_behind_the_best_gain_no_term():
+    near, far = FAR_BEHIND - 0.1, FAR_BEHIND + 0.1
+    found = candidates([0.0, far, near, 9.0, near, far, 9.0, 9.0])
+    assert found.promising(first=True) == [0, 4]
+    assert found.promising(first=False) == [0, 2, 4]
+
+
+def test_points_without_a_score_are_not_judged():
+    found = candidates([0.0, np.nan, 1.0, 9.0])
+    assert found.promising(first=False) == [0, 1, 2]
