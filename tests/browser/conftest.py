@@ -109,7 +109,7 @@ def _made(shape, n_terms, seed):
     model.factors_ = [draw / np.linalg.norm(draw, axis=0) for draw in draws]
     model.scales_ = np.sort(rng.uniform(1, 3, n_terms))[::-1]
     model._coefficient = LazyCoefficient(model.factors_, model.scales_)
-    model.tensor_shape_in_ = shape
+    model.tensor_shape_in_, model.design_ = shape, None
     return model
 
 

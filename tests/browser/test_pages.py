@@ -7,7 +7,7 @@ from pyfastr.display.document import Document, Figure, Section, Table
 
 DRAWING = b'<svg xmlns="http://www.w3.org/2000/svg" width="900" height="90"></svg>'
 WIDE = Table("Wide", [f"column {i}" for i in range(30)], [["0.1234"] * 30] * 3)
-CONTROLS = "a[href], button, input, select, canvas[tabindex], [role=region][tabindex]"
+CONTROLS = "a[href], button, input, select, summary, canvas[tabindex], [role=region][tabindex]"
 
 
 @pytest.fixture

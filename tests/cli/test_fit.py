@@ -46,7 +46,10 @@ def test_the_document_tells_what_was_fitted_and_written(invoke, data):
     assert (told["n_samples"], told["sample_shape"]) == (40, [6, 5])
     assert (told["data"], told["target"]) == ("X.npy", "people.csv:score")
     assert told["chosen"] == {"n_terms": 1, "threshold": 0.1, "ridge": 0.01}
+    assert told["choice"].startswith("1 term: a second ")
     assert told["score"]["folds"] == 5
+    assert told["score"]["reference"]["score"] < told["score"]["value"]
+    assert not told["score"]["reference"]["is_better"]
     assert told["starts"]["n_hits"] <= told["starts"]["n_polished"]
     assert told["files"] == {"model": "model.fastr"}
 
@@ -205,11 +208,35 @@ def test_two_values_look_like_classes(invoke, here, data):
     assert (outcome.stdout, outcome.stderr) == ("", "")
 
 
+def test_three_classes_have_a_coefficient_each(invoke, here, data):
+    X, y, _ = data
+    classes = np.array(["low", "middle", "high"])[np.digitize(y, np.quantile(y, [0.3, 0.6]))]
+    pd.DataFrame({"class": classes}).to_csv("classes.csv", index=False)
+    arguments = ("--classify", "--n-terms", "1", "--report", "report.html")
+    model, told = fitted(invoke, "fit", "X.npy", "classes.csv:class", *FIT[3:], *arguments)
+    assert sorted(model.classes_) == ["high", "low", "middle"]
+    assert model.coef_.shape == (3, 6, 5)
+    assert told["score"]["value"] == model.best_score_
+    assert (here / "report.html").stat().st_size > 0
+    outcome = invoke("predict", "model.fastr", "X.npy", "-o", "predictions.csv")
+    assert outcome.exit_code == 0, outcome.output
+    table = pd.read_csv("predictions.csv")
+    np.testing.assert_array_equal(table["prediction"], model.predict(X))
+
+
 def test_the_summary_has_what_matters(command, data):
     code, out, errors = command(*FIT, "--covariates", "people.csv:age")
     assert (code, errors) == (0, "")
     assert "FasTRRegressorCV on 40 samples of 6×5" in out
-    for name in ("held-out R²", "chosen", "coefficient", "starts", "model"):
+    for name in (
+        "held-out R²",
+        "flattened ridge",
+        "chosen",
+        "why",
+        "coefficient",
+        "starts",
+        "model",
+    ):
         assert f"  {name} " in out
     assert max(map(len, out.splitlines())) <= 80
 

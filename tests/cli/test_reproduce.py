@@ -137,6 +137,7 @@ def test_two_processes_share_the_work(uninterrupted, tmp_path):
         (["table1", "--max-size", "5"], "no problem of table1 has 5 entries or fewer"),
         (["table1", "--out", "{file}"], "is a file; give a folder"),
         (["table1", "--out", "{used}"], "Add --resume to go on with them"),
+        (["table1", "--out", "{impossible}"], "cannot be written to"),
     ],
 )
 def test_arguments_that_make_no_sense_are_told_why(invoke, tmp_path, arguments, message):
@@ -144,6 +145,7 @@ def test_arguments_that_make_no_sense_are_told_why(invoke, tmp_path, arguments, 
     (tmp_path / "used").mkdir()
     (tmp_path / "used" / "results.jsonl").touch()
     places = {name: str(tmp_path / name) for name in ("file", "used")}
+    places["impossible"] = str(tmp_path / ("name" * 100))
     outcome = invoke(["reproduce", *(a.format(**places) for a in arguments)])
     assert outcome.exit_code == 2
     assert message in " ".join(outcome.output.split())

@@ -90,6 +90,7 @@ def test_few_samples_are_told(data):
     assert not has(FasTRRegressor(ridge=0.1, random_state=0).fit(X[:12], y[:12]), "free parameters")
 
 
+@pytest.mark.filterwarnings("ignore:Ridge regression on the flattened:UserWarning")
 @pytest.mark.parametrize(
     ("thresholds", "ridges", "words", "do"),
     [
@@ -133,15 +134,18 @@ def fit_with(data, **starts):
 def test_starts_that_disagree_ask_for_more_of_them(data):
     item = with_words(fit_with(data), "Only 1 of 16 starts")
     assert item.level == "caution"
-    assert "leaves 1.02 times its squared residuals" in item.what
+    assert "leaves 1.02 times as much, penalty included" in item.what
     assert "`n_init=256`" in item.do
     assert "at a larger penalty" in with_words(fit_with(data, gap=0.9), "Only 1 of 16").what
 
 
 def test_starts_that_mostly_agree_are_noted_only(data):
-    item = with_words(fit_with(data, n_hits=12), "12 of 16 starts")
+    item = with_words(fit_with(data, n_hits=12, confidence=0.943), "12 of 16 starts")
     assert item.level == "note"
     assert item.do == ""
+    assert "that it is the best is only 94% likely" in item.what
+    old = with_words(fit_with(data, n_hits=12), "12 of 16 starts")
+    assert "others fit nearly as well" in old.what
 
 
 def test_a_single_start_is_noted(data):
@@ -155,6 +159,10 @@ def test_a_mean_of_folds_explains_its_terms(data):
     item = with_words(model, "mean of the folds' models")
     assert f"a sum of {len(model.scales_)} terms" in item.what
     assert "`refit=True`" in item.do
+    assert "(refit=False)" in item.what
+    model.refit = "auto"
+    item = with_words(model, "mean of the folds' models, as their coefficients differ")
+    assert f"mean cosine {model.agreement_:.2g}" in item.what
 
 
 def test_terms_that_vanished_are_counted(data):

@@ -198,9 +198,18 @@ def test_a_mean_of_folds_is_described_as_one_and_has_no_score_of_its_own():
     assert "sparse unit-rank tensor regression" in text
     assert "is the mean over folds of models that are each an outer product of 3 sparse" in text
     assert "or 15 sweeps" in text
-    assert "Their mean (refit=False) has none of its own" in " ".join(
-        performance_text(model, model, None)
-    )
+    assert "has none of its own" in " ".join(performance_text(model, model, None))
+
+
+def test_a_mean_that_was_not_asked_for_is_explained():
+    X, y = data()
+    y = y + 3 * y.std() * np.random.default_rng(0).normal(size=len(y))
+    model = FasTRRegressorCV(**GRID).fit(X, y)
+    assert not model.refitted_
+    text = " ".join(methods_text(model, model))
+    assert f"whose coefficients differ (mean cosine {model.agreement_:.2g})" in text
+    assert "Terms were added one at a time at the best of these points" in text
+    assert "the number of terms (from" not in text
 
 
 def test_vectors_and_dense_coefficients_are_called_so():

@@ -30,7 +30,7 @@ def test_solutions_that_reached_the_best_are_told_from_others():
     assert panel.get_yscale() == "log"
 
 
-def test_a_closer_fit_at_a_larger_penalty_did_not_reach_the_best():
+def test_a_closer_fit_at_a_larger_penalty_in_an_old_file_did_not_reach_the_best():
     lines = drawn(starts([0.7, 1.0, 1.0, 4.0, 80.0]).plot().ax_)
     assert_array_equal(lines["reached the best"], [1.0, 1.0])
 
@@ -45,9 +45,10 @@ def test_where_all_agree_rounding_errors_are_not_magnified():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"sure": True}, "stands apart, as the closest fit does"),
-        ({}, "leaves 1.5 times its squared residuals. That is likely"),
-        ({"n_hits": 1}, "a closer fit may exist. Raise n_init"),
+        ({"sure": True}, "sure that more starts would find no better one"),
+        ({"confidence": 0.876}, "With a probability of 88% more would find no better one"),
+        ({}, "leaves 1.5 times as much, penalty included. More starts may find a better one"),
+        ({"n_hits": 1}, "a better one may exist. Raise n_init"),
         ({"n_polished": 1, "n_hits": 1, "sure": True}, "nothing to search"),
         ({"n_polished": 1, "n_hits": 1}, "one start, and nothing to compare"),
     ],
@@ -70,6 +71,7 @@ def test_fitted_models_show_their_search(fitted, n_modes):
     display = StartsDisplay.from_estimator(fitted[n_modes])
     assert_array_equal(display.losses, found.losses)
     assert (display.n_hits, display.sure) == (found.n_hits, found.sure)
+    assert display.confidence == found.confidence
     if len(found.losses):
         values = np.concatenate(list(drawn(display.ax_).values()))
         assert_array_equal(np.sort(values), np.sort(found.losses))
@@ -95,7 +97,7 @@ def test_one_sweep_without_change_is_drawn_too():
     ("display", "name"), [(StartsDisplay, "starts_"), (ConvergenceDisplay, "history_")]
 )
 def test_the_mean_of_folds_has_none_and_says_why(averaged, display, name):
-    with pytest.raises(AttributeError, match=rf"has no {name}, .* \(refit=False\)"):
+    with pytest.raises(AttributeError, match=rf"has no {name}, .* \(refitted_=False\)"):
         display.from_estimator(averaged)
     with pytest.raises(ValueError, match="not fitted"):
         display.from_estimator(FasTRRegressor())

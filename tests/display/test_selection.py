@@ -4,6 +4,7 @@ from matplotlib import pyplot as plt
 from numpy.testing import assert_allclose, assert_array_equal
 
 from pyfastr import FasTRRegressorCV
+from pyfastr.datasets import make_tensor_regression
 from pyfastr.display import SelectionDisplay
 
 
@@ -56,6 +57,21 @@ def test_points_that_are_averaged_are_marked(averaged):
     assert labels[-2:] == ["averaged", "chosen"]
 
 
+def test_terms_that_were_added_at_some_points_have_panels_of_these():
+    X, y = make_tensor_regression(150, (6, 5), n_terms=2, noise=0.5, random_state=0)
+    model = FasTRRegressorCV([0.0, 0.1, 0.3], [0.1, 1.0], n_init=2, random_state=0).fit(X, y)
+    assert model.n_terms_ == 2
+    display = SelectionDisplay.from_estimator(model)
+    assert [panel.get_title() for panel in display.axes_] == ["1 term", "2 terms", "3 terms"]
+    tried = model.cv_results_
+    for panel, n_terms in zip(display.axes_, (1, 2, 3), strict=True):
+        drawn = np.concatenate([line.get_ydata() for line in panel.get_lines()])
+        own = tried["mean_test_score"][np.asarray(tried["param_n_terms"]) == n_terms]
+        assert_allclose(np.sort(drawn[np.isfinite(drawn)]), np.sort(own))
+    (mark,) = (c for c in display.axes_[1].collections if c.get_label() == "chosen")
+    assert_allclose(mark.get_offsets(), [[model.threshold_, model.best_score_]])
+
+
 def test_a_choice_by_evidence_is_drawn_by_the_number_of_terms(draw):
     X, y = draw((5, 4), noise=0.05)
     options = {"criterion": "evidence", "n_terms": (1, 2), "n_init": 2, "random_state": 0}
@@ -72,7 +88,7 @@ def test_a_choice_by_evidence_is_drawn_by_the_number_of_terms(draw):
 
 def test_one_threshold_is_drawn_along_ridges(draw):
     X, y = draw((5, 4))
-    model = FasTRRegressorCV([0.1], [0.01, 1.0], n_init=2, random_state=0).fit(X, y)
+    model = FasTRRegressorCV([0.1], [0.01, 1.0], 1, n_init=2, random_state=0).fit(X, y)
     (panel,) = SelectionDisplay.from_estimator(model).axes_
     assert (panel.get_xlabel(), panel.get_xscale()) == ("ridge", "log")
     assert_allclose(panel.get_lines()[0].get_ydata(), model.cv_results_["mean_test_score"])

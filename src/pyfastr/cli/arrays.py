@@ -1,6 +1,8 @@
 """Arrays from files: NumPy, HDF5, Zarr and MATLAB."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,8 @@ Array = NDArray[Any]
 
 _HDF5 = (".h5", ".hdf5", ".hdf")
 _GIGABYTE = 1e9
+# Numbers in a file, where the system does not tell how much memory it has.
+_MANY = 2**40
 
 
 def is_array_file(place: Place) -> bool:
@@ -120,15 +124,46 @@ def _read_zarr(place: Place, option: str) -> Array:
 
 
 def _read_mat(place: Place, option: str) -> Array:
+    with place.file.open("rb") as file:
+        beginning = file.read(10)
+    if beginning == b"MATLAB 7.3":
+        # It is HDF5, with the axes in the opposite order.
+        return _read_hdf5(place, option).T
+    return (_read_mat5 if beginning == b"MATLAB 5.0" else _read_mat4)(place, option)
+
+
+def _read_mat5(place: Place, option: str) -> Array:
+    from scipy.io import loadmat
+
+    from pyfastr.datasets.cmu2008.matfile import check_mat_file
+
+    # SciPy believes the sizes and types in a file; damaged ones can end the process.
+    check = partial(check_mat_file, place.file, most=_most_numbers(), refusal=_damaged_mat)
+    chosen = _chosen(place, option, filter(None, check([])))
+    check([chosen])
+    return np.asarray(loadmat(place.file, variable_names=[chosen])[chosen])
+
+
+def _read_mat4(place: Place, option: str) -> Array:
     from scipy.io import loadmat, whosmat
 
     try:
-        names = [name for name, _, _ in whosmat(place.file)]
-        chosen = _chosen(place, option, names)
+        chosen = _chosen(place, option, [name for name, _, _ in whosmat(place.file)])
         return np.asarray(loadmat(place.file, variable_names=[chosen])[chosen])
-    except NotImplementedError:
-        # MATLAB 7.3 writes HDF5, with the axes in the opposite order.
-        return _read_hdf5(place, option).T
+    except MemoryError as error:
+        found = "asks for more memory than there is"
+        raise _damaged_mat(place.file, "an array", found, "a MATLAB file") from error
+
+
+def _damaged_mat(path: Path, field: str, found: str, expected: str) -> ValueError:
+    """Return the error of a MATLAB file that contradicts itself; who asked for it names it."""
+    return ValueError(f"{field} {found}; expected {expected}. Save it anew.")
+
+
+def _most_numbers() -> int:
+    """Return how many numbers this machine can hold."""
+    memory = physical_memory()
+    return _MANY if memory is None else memory // 8
 
 
 _READERS: dict[str, Callable[[Place, str], Array]] = {

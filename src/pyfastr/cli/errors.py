@@ -1,5 +1,6 @@
 """How errors are told: one line that says what, where and what to do, and a code that means it."""
 
+import errno
 import os
 import shlex
 import sys
@@ -13,6 +14,8 @@ import typer
 from typer.core import TyperGroup
 
 BAD_INPUT, UNEXPECTED, INTERRUPTED = 2, 1, 130
+# What the system says of a disk, a quota or a file that can take no more.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 TRACEBACK_VARIABLE = "PYFASTR_TRACEBACK"
 
 
@@ -112,6 +115,10 @@ def _told(error: Exception) -> tuple[int, str]:
         return BAD_INPUT, f"Error: {error}"
     if isinstance(error, ImportError) and "pip install" in str(error):
         return BAD_INPUT, f"Error: {error}"
+    if isinstance(error, OSError) and error.errno in FULL:
+        # Python does not always tell which file it was that there was no room for.
+        place = f"{error.filename}: " if error.filename else ""
+        return BAD_INPUT, f"Error: {place}{error.strerror}. Make room, or write to another place."
     if isinstance(error, OSError) and error.filename is not None:
         return BAD_INPUT, f"Error: {error.filename}: {error.strerror}."
     if isinstance(error, MemoryError):

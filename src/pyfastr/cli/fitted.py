@@ -134,6 +134,7 @@ def describe(
         "sample_shape": samples.shape,
         "tensor_shape": tuple(fastr.tensor_shape_in_),
         "chosen": chosen_of(fastr),
+        "choice": getattr(fastr, "choice_", None),
         "score": _score(model, fastr, read),
         "n_nonzero": n_nonzero,
         "n_entries": n_entries,
@@ -166,7 +167,9 @@ def chosen_of(fastr: Any) -> dict[str, Any]:
 def _count_entries(model: Any) -> tuple[int, int]:
     """Count the entries of the coefficient that are not zero, and all; of images, in the mask."""
     if is_imaging(model):
-        return int(np.count_nonzero(model.coef_img_.dataobj)), model.n_elements_
+        image = model.coef_img_
+        n_volumes = 1 if image.ndim == 3 else image.shape[3]
+        return int(np.count_nonzero(image.dataobj)), n_volumes * model.n_elements_
     coef = fastr_of(model).coef_
     return int(np.count_nonzero(coef)), coef.size
 
@@ -181,6 +184,7 @@ def _score(model: Any, fastr: Any, read: "FitData") -> dict[str, Any]:
             "value": fastr.best_score_,
             "spread": spread,
             "folds": fastr.scores_path_.shape[-1],
+            "reference": _reference(fastr),
             # The scaler of --scale is the first step, and fitted once.
             "scaled_before_folds": hasattr(model, "steps"),
         }
@@ -193,12 +197,23 @@ def _score(model: Any, fastr: Any, read: "FitData") -> dict[str, Any]:
     return {"name": "D²" if is_of_counts(fastr) else "R²", "value": value, "folds": 0}
 
 
+def _reference(fastr: Any) -> dict[str, Any] | None:
+    """Return how flattened ridge regression did in the same folds, where it is known."""
+    reference = getattr(fastr, "reference_", None)
+    if reference is None:
+        return None
+    names = ("score", "alpha", "lead", "lead_error", "is_better")
+    return {name: getattr(reference, name) for name in names}
+
+
 def _starts(fastr: Any) -> dict[str, Any] | None:
     """Return how the search went, where there was one."""
     starts = getattr(fastr, "starts_", None)
     if starts is None:
         return None
-    names = ("n_starts", "n_polished", "n_hits", "gap", "sure")
+    if isinstance(starts, list):  # of several outputs, the one that is the least sure
+        starts = min(starts, key=lambda own: own.confidence or 0.0)
+    names = ("n_starts", "n_polished", "n_hits", "gap", "sure", "confidence")
     return {name: getattr(starts, name) for name in names}
 
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from pyfastr.cli.errors import as_input_error
 from pyfastr.cli.samples import times
-from pyfastr.cli.summary import chosen_text, facts, printable
+from pyfastr.cli.summary import chosen_text, facts, printable, sureness
 from pyfastr.cli.voice import Voice
 
 # What a forged header may come to.
@@ -45,6 +45,7 @@ def _rows(path: Path, header: dict[str, Any], size: int) -> dict[str, Any]:
         "fitted to": _fitted_to(header),
         "held-out score": None if score is None else f"{float(score):.4f}",
         "chosen": chosen_text(search["best_params"]) if "best_params" in search else None,
+        "why": search.get("choice"),
         "starts": _starts(search.get("starts")),
         "made by": _made_by(header["class"], header["parameters"]),
         "data": header["fingerprint"] and f"fingerprint {header['fingerprint'][:16]}",
@@ -65,8 +66,7 @@ def _starts(starts: dict[str, Any] | None) -> str | None:
     """Say how the search went."""
     if starts is None:
         return None
-    sure = "sure" if starts["sure"] else "not sure"
-    return f"{starts['n_hits']} of {starts['n_polished']} agreed, {sure}"
+    return f"{starts['n_hits']} of {starts['n_polished']} agreed, {sureness(starts)}"
 
 
 def _made_by(name: str, parameters: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import typer
 from rich.console import Console
@@ -72,11 +73,13 @@ def open_store(out: Path, resume: bool) -> Store:
     -------
     Store
     """
-    if out.exists() and not out.is_dir():
-        raise InputError(f"--out: {out} is a file; give a folder.")
     with as_input_error(OSError, what=f"--out: {out} cannot be written to"):
+        if out.exists() and not out.is_dir():
+            raise InputError(f"--out: {out} is a file; give a folder.")
         store = Store(out)
         (out / "claims").mkdir(exist_ok=True)
+        # A folder that was there may take no new file, which the first result would tell too late.
+        TemporaryFile(dir=out).close()
     if store.file.exists() and not resume:
         raise InputError(
             f"--out: {out} has results of an earlier run. Add --resume to go on with them, or give "

@@ -52,7 +52,9 @@ def fit_summary(found: Mapping[str, Any]) -> list[Any]:
     )
     rows = {
         _score_name(found["score"]): _score_text(found["score"]),
+        "flattened ridge": _reference_text(found["score"].get("reference")),
         "chosen" if found["score"]["folds"] else "given": chosen_text(found["chosen"]),
+        "why": found["choice"],
         "coefficient": _coefficient_text(found),
         "starts": _starts_text(found["starts"]),
     }
@@ -128,6 +130,14 @@ def _score_text(score: Mapping[str, Any]) -> Text:
     )
 
 
+def _reference_text(reference: Mapping[str, Any] | None) -> Text | None:
+    """Say how well ridge regression on flattened samples did in the same folds."""
+    if reference is None:
+        return None
+    better = ("  clearly better than this model", "yellow") if reference["is_better"] else ""
+    return Text.assemble(f"{reference['score']:.4f}", better)
+
+
 def _coefficient_text(found: Mapping[str, Any]) -> str:
     """Say how sparse the coefficient is."""
     share = found["n_nonzero"] / found["n_entries"]
@@ -142,5 +152,13 @@ def _starts_text(starts: Mapping[str, Any] | None) -> Text | None:
     if starts["sure"]:
         return Text.assemble(agreed, ("sure", "green"))
     return Text.assemble(
-        agreed, ("not sure", "yellow"), (": another solution may fit better", "dim")
+        agreed, (sureness(starts), "yellow"), (": another solution may fit better", "dim")
     )
+
+
+def sureness(starts: Mapping[str, Any]) -> str:
+    """Say whether the best solution is sure; if not, how likely, where a model tells that."""
+    if starts["sure"]:
+        return "sure"
+    chance = starts.get("confidence")
+    return "not sure" if chance is None else f"not sure ({chance:.0%})"

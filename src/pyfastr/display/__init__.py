@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyfastr.display.coefficient import CoefficientDisplay
     from pyfastr.display.convergence import ConvergenceDisplay
+    from pyfastr.display.diagnosis import Diagnosis, diagnose
     from pyfastr.display.factors import FactorsDisplay
     from pyfastr.display.path import PathDisplay
     from pyfastr.display.permutation import PermutationDisplay
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CoefficientDisplay",
     "ConvergenceDisplay",
+    "Diagnosis",
     "FactorsDisplay",
     "ImportanceDisplay",
     "PathDisplay",
@@ -34,12 +36,14 @@ __all__ = [
     "SelectionDisplay",
     "StabilityDisplay",
     "StartsDisplay",
+    "diagnose",
     "model_report",
 ]
 
 _HOMES = {
     "CoefficientDisplay": "coefficient",
     "ConvergenceDisplay": "convergence",
+    "Diagnosis": "diagnosis",
     "FactorsDisplay": "factors",
     "ImportanceDisplay": "stability",
     "PathDisplay": "path",
@@ -50,6 +54,7 @@ _HOMES = {
     "SelectionDisplay": "selection",
     "StabilityDisplay": "stability",
     "StartsDisplay": "starts",
+    "diagnose": "diagnosis",
     "model_report": "report",
 }
 

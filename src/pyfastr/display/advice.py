@@ -1,13 +1,15 @@
 """What a person should know of a fitted model before using it, and what to do about it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from pyfastr.display import traits
 from pyfastr.display.fitted import fitted_part
+from pyfastr.display.modes import modes_of
+from pyfastr.display.remark import Advice
+from pyfastr.display.sample_advice import few_samples, influential, look_alike, small_folds
 
 # Thresholds lie in [0, 1), ridges above 0; at these ends a grid has no use for more.
 LEAST_RIDGE, HIGHEST_THRESHOLD = 1e-5, 0.9
@@ -15,30 +17,6 @@ LEAST_RIDGE, HIGHEST_THRESHOLD = 1e-5, 0.9
 # area under a ROC curve in about nine of ten fits to noise (40 of each of three shapes). That of
 # regressions is hardly ever ahead, as R² punishes them for what they imagine.
 LUCK = 3.0
-
-
-@dataclass(frozen=True)
-class Advice:
-    """One remark on a fit.
-
-    Attributes
-    ----------
-    level : {"problem", "caution", "note"}
-        Do not use the model as it is; use it with care; good to know.
-    what : str
-        What was seen.
-    do : str
-        What to do about it; empty if there is nothing to do.
-    """
-
-    level: Literal["problem", "caution", "note"]
-    what: str
-    do: str = ""
-
-    @property
-    def heading(self) -> str:
-        """The level as a word to begin with."""
-        return self.level.capitalize()
 
 
 def advice(model: Any) -> list[Advice]:
@@ -65,7 +43,10 @@ def advice(model: Any) -> list[Advice]:
     ['12 samples are no more than the 16 free parameters, which can fit them whatever they are.']
     """
     part = fitted_part(model)
-    checks = (_zero, _chance, _convergence, _starts, _few_samples, _edges, _terms, _mean, _seed)
+    checks = (
+        *(_zero, _chance, _convergence, _starts, few_samples, small_folds, influential, look_alike),
+        *(_edges, _terms, _mean, _seed),
+    )
     found = [item for check in checks for item in check(part)]
     order = ("problem", "caution", "note")
     return sorted(found, key=lambda item: order.index(item.level))
@@ -81,8 +62,15 @@ def _zero(part: Any) -> Iterator[Advice]:
             "do, these samples do not show a relation of this form."
         )
     else:
-        do = "Check that X and y vary. If they do, lower `threshold`: it emptied a mode."
+        do = f"Check that X and y vary. If they do, lower `threshold`: it emptied {_emptied(part)}."
     yield Advice("problem", "The coefficient is zero: predictions do not depend on X.", do)
+
+
+def _emptied(part: Any) -> str:
+    """Name the modes without entries, where others have some."""
+    pairs = zip(modes_of(part), part.factors_, strict=True)
+    empty = [mode.name for mode, factor in pairs if not np.any(factor)]
+    return ", ".join(empty) if 0 < len(empty) < len(part.factors_) else "a mode"
 
 
 def _chance(part: Any) -> Iterator[Advice]:
@@ -130,7 +118,8 @@ def _convergence(part: Any) -> Iterator[Advice]:
         return
     ways = "Raise `max_iter` or `tol`."
     if not traits.is_choice(part):
-        ways = f"Raise `max_iter`, `tol` or `ridge`, or let {_twin(part)} choose the ridge."
+        twin = traits.twin_name(part)
+        ways = f"Raise `max_iter`, `tol` or `ridge`, or let {twin} choose the ridge."
     change = traits.number(float(part.history_["change"][-1]), 2)
     yield Advice(
         "caution",
@@ -156,12 +145,13 @@ def _starts(part: Any) -> Iterator[Advice]:
     if 2 * starts.n_hits > starts.n_polished:
         yield Advice(
             "note",
-            f"{agreed} agree on this solution, but others fit nearly as well. With noise that is "
-            "usual.",
+            f"{agreed} agree on this solution, but {_doubt(starts.confidence)}. With noise that "
+            "is usual.",
         )
         return
     more = max(64, 4 * starts.n_starts)
-    regularise = "" if traits.is_choice(part) else f", let {_twin(part)} choose the ridge"
+    twin = f", let {traits.twin_name(part)} choose the ridge"
+    regularise = "" if traits.is_choice(part) else twin
     yield Advice(
         "caution",
         f"Only {agreed} reached this solution; another one leaves {_gap(starts.gap)}. The "
@@ -171,28 +161,21 @@ def _starts(part: Any) -> Iterator[Advice]:
     )
 
 
+def _doubt(confidence: float | None) -> str:
+    """Say how likely it is that others are no better."""
+    if confidence is None:
+        return "others fit nearly as well"
+    return f"that it is the best is only {confidence:.0%} likely"
+
+
 def _gap(gap: float) -> str:
     """Say how well another solution fits."""
     if gap < 1:
+        # In files of earlier versions.
         return "even less of the squared residuals, at a larger penalty"
     if not np.isfinite(gap):
-        return "far more of the squared residuals"
-    return f"{traits.number(gap, 4)} times its squared residuals"
-
-
-def _few_samples(part: Any) -> Iterator[Advice]:
-    """Warn where any data could be fitted."""
-    n_samples, n_free = traits.n_samples(part), traits.n_free(part)
-    if n_samples is None or n_samples > n_free:
-        return
-    choose = "" if traits.is_choice(part) else f"Choose ridge and threshold with {_twin(part)}. "
-    yield Advice(
-        "caution",
-        f"{n_samples} samples are no more than the {n_free} free parameters, which can fit them "
-        "whatever they are.",
-        f"{choose}Trust held-out scores only, never the fit to the training samples. More samples, "
-        "a coarser grid or fewer terms help.",
-    )
+        return "far more"
+    return f"{traits.number(gap, 4)} times as much, penalty included"
 
 
 def _edges(part: Any) -> Iterator[Advice]:
@@ -241,11 +224,18 @@ def _mean(part: Any) -> Iterator[Advice]:
         return
     yield Advice(
         "note",
-        f"The coefficient is the mean of the folds' models (refit=False), a sum of "
+        f"The coefficient is the mean of the folds' models{_reason(part)}, a sum of "
         f"{len(part.scales_)} terms: good for prediction, but not of unit rank, and its factors "
         "are not to be read one by one.",
         "Use `refit=True` for a coefficient whose factors can be interpreted.",
     )
+
+
+def _reason(part: Any) -> str:
+    """Say why it is a mean."""
+    if part.refit != "auto":
+        return " (refit=False)"
+    return f", as their coefficients differ (mean cosine {traits.number(part.agreement_, 2)})"
 
 
 def _seed(part: Any) -> Iterator[Advice]:
@@ -256,8 +246,3 @@ def _seed(part: Any) -> Iterator[Advice]:
             "random_state is None: starts and folds are drawn anew in each fit.",
             "Pass a number, such as `random_state=0`, so that others can repeat it exactly.",
         )
-
-
-def _twin(part: Any) -> str:
-    """Name the estimator that chooses its own parameters."""
-    return "FasTRClassifierCV" if hasattr(part, "classes_") else "FasTRRegressorCV"

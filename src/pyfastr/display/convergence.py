@@ -52,7 +52,7 @@ class ConvergenceDisplay(Display):
         Parameters
         ----------
         estimator : estimator or Pipeline
-            Fitted; a choice with ``refit=False`` has no history.
+            Fitted; the mean of the folds' models (``refitted_=False``) has no history.
         axes, **kwargs
             As in `plot`.
 

@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 
 from pyfastr.display import traits
 from pyfastr.display.modes import modes_of
-from pyfastr.estimators.choice import FOLD_SWEEPS
+from pyfastr.estimators.grids import FOLD_SWEEPS
 
 PAPER = (
     "J. Zhang and B. Wang. Fast and Scalable Estimator for Sparse and Unit-Rank Higher-Order "
@@ -176,14 +176,28 @@ def _choice(part: Any) -> Iterator[str]:
         )
         return
     yield _grid(part)
+    if traits.adds_terms(part):
+        yield (
+            "Terms were added one at a time at the best of these points, each begun from what the "
+            "others left unexplained, while held-out samples showed a gain "
+            f"({traits.count(len(traits.grid_of(part, 'n_terms')), 'number')} of terms tried)."
+        )
     if traits.has_scores(part):
         yield _chosen(part)
-    if part.refit:
+    if not traits.is_mean(part):
         refit = ", its non-zero entries without threshold" if part.refit_support else ""
         yield f"The choice was then fitted to all samples{refit}."
     else:
         points = traits.count(len(part.averaged_), "point")
-        yield f"The coefficient is the mean of the folds' models at {points} of the grid."
+        mean = f"The coefficient is the mean of the folds' models at {points} of the grid"
+        yield f"{mean}{_why(part)}."
+
+
+def _why(part: Any) -> str:
+    """Say why a mean was taken, where nobody asked for it."""
+    if part.refit != "auto":
+        return ""
+    return f", whose coefficients differ (mean cosine {traits.number(part.agreement_, 2)})"
 
 
 def _threshold(part: Any) -> str:
@@ -199,7 +213,7 @@ def _grid(part: Any) -> str:
     grids = {said: traits.grid_of(part, name) for said, name in names.items()}
     what = [_range(said, values) for said, values in grids.items() if len(values) > 1]
     terms = traits.grid_of(part, "n_terms")
-    if len(terms) > 1:
+    if len(terms) > 1 and not traits.adds_terms(part):
         what.append(f"the number of terms (from {', '.join(f'{n:g}' for n in terms)})")
     if not what:
         return f"The model was scored by {_folds(part)}, with nothing to choose from."
@@ -243,7 +257,7 @@ def _rule(part: Any) -> str:
     """Say which of the points that are nearly the best was taken."""
     if part.one_standard_error:
         return ", taking the simplest model within one standard error of it"
-    if not part.refit or len(traits.grid_of(part, "threshold")) == 1:
+    if traits.is_mean(part) or len(traits.grid_of(part, "threshold")) == 1:
         return ""
     error = (
         "one standard error of the difference, sample by sample"

@@ -22,10 +22,14 @@ _CAREFUL = (
     "choice: `sklearn.model_selection.cross_val_score(model, X, y)`."
 )
 _MEAN = (
-    "These are scores of the folds' models, each of samples that it was not fitted to. Their mean "
-    "(refit=False) has none of its own: every sample had a part in some of them."
+    "These are scores of the folds' models, each of samples that it was not fitted to. Their mean, "
+    "which is the coefficient, has none of its own: every sample had a part in some of them."
 )
 _CONSTANT = "The response is constant, so there is nothing to predict and no score."
+_BEHIND = (
+    "It is clearly better: what X tells of y is not a sum of so few outer products. To predict, "
+    "use ridge regression, and read the factors with care."
+)
 _POOLED = (
     "The picture has the held-out samples of all folds together, so that its numbers may differ "
     "from the mean of the folds."
@@ -204,7 +208,12 @@ def _folds_paragraphs(model: Any, part: Any, *, shows_folds: bool) -> list[str]:
     if shows_folds and hasattr(part, "held_out_") and len(traits.fold_scores(part)) > 1:
         careful.append(_POOLED)
     mean = [_MEAN] if traits.is_mean(part) else []
-    return [_folds_text(model, part), *mean, *([" ".join(careful)] if careful else [])]
+    return [
+        _folds_text(model, part),
+        *_reference_text(part),
+        *mean,
+        *([" ".join(careful)] if careful else []),
+    ]
 
 
 def _folds_text(model: Any, part: Any) -> str:
@@ -220,6 +229,18 @@ def _folds_text(model: Any, part: Any) -> str:
         text += f" A model that knows nothing of X scores about {level:g}."
     before = [type(step).__name__ for _, step in getattr(model, "steps", [])[:-1]]
     return text + _LEAK.format(steps=", ".join(before)) if before else text
+
+
+def _reference_text(part: Any) -> list[str]:
+    """Put the score of flattened ridge regression beside that of the choice, where it is known."""
+    reference = getattr(part, "reference_", None)
+    if reference is None:
+        return []
+    score = traits.number(reference.score)
+    text = f"Ridge regression on the flattened samples scores {score} in the same folds."
+    if reference.is_better:
+        return [f"{text} {_BEHIND}"]
+    return [f"{text} It is not clearly better."]
 
 
 def _unknown_text(part: Any) -> str:

@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pyfastr.display.document import Document, Section
-from pyfastr.display.fitted import fitted_part
+from pyfastr.display.fitted import fitted_part, part_of_any
 from pyfastr.display.html import document_to_html
-from pyfastr.display.report_sections import page_values
+from pyfastr.display.report_sections import fingerprint_of, page_values
 from pyfastr.display.templating import render
 from pyfastr.estimators.atomic import replacing
+from pyfastr.estimators.namespaces import on_host
+from pyfastr.estimators.outputs import models_of_outputs, n_outputs_of
 
 # Of the frame in a notebook.
 WIDTH, HEIGHT = "100%", 800
@@ -158,7 +162,8 @@ def model_report(
     Parameters
     ----------
     model : estimator or Pipeline
-        A fitted estimator of pyfastr, or a pipeline that ends in one.
+        A fitted estimator of pyfastr, or a pipeline that ends in one. Several outputs, or more than
+        two classes, each have a report of their own within the page.
     X : array-like of shape (n_samples, p1, ..., pM), optional
         Samples that had no part in the fit, to tell how well they are predicted.
     y : array-like of shape (n_samples,), optional
@@ -189,13 +194,18 @@ def model_report(
     >>> "<h1>Six by five</h1>" in report.html
     True
     """
-    part = fitted_part(model)
     if (X is None) != (y is None):
         given, missing = ("X", "y") if y is None else ("y", "X")
         raise ValueError(
             f"{given} was given without {missing}; expected both, samples and their responses, or "
             "neither."
         )
+    several = part_of_any(model)
+    if n_outputs_of(several) is not None:
+        own = {"covariates": covariates, "background": background, "mask": mask, "code": code}
+        own["extra_sections"] = extra_sections
+        return _report_of_outputs(model, several, X, y, title, own)
+    part = fitted_part(model)
     values = page_values(model, part, X, y, covariates, background, mask)
     if code is not None:
         values["code"] = code
@@ -204,6 +214,55 @@ def model_report(
     return Report(
         render("model.html.j2", title=name, contents=contents, extra=extra_sections, **values)
     )
+
+
+def _report_of_outputs(
+    model: Any, part: Any, X: Any, y: Any, title: str | None, options: dict[str, Any]
+) -> Report:
+    """Put a report of each output, or of each class against the rest, into one page."""
+    labels = part.classes_.tolist() if hasattr(part, "classes_") else None
+    targets = None if y is None else _targets(part, np.asarray(*on_host(X, y=y)))
+    models = models_of_outputs(model)
+    if targets is not None:
+        _know_again(models, model, part, X, targets, options["covariates"])
+    names, pages = list[str](), list[str]()
+    for t, one in enumerate(models):
+        names.append(f"Output {t}" if labels is None else f"Class {labels[t]}")
+        own = targets if targets is None else targets[t]
+        own = own if own is None or labels is None else own > 0
+        pages.append(model_report(one, X=X, y=own, title=names[-1], **options).html)
+    what = f"{len(pages)} {'outputs' if labels is None else 'classes, each against the rest'}"
+    values = {
+        "kicker": "pyfastr model report",
+        "title": title if title is not None else f"{type(part).__name__}, {what}",
+        "lead": f"A report of each of {what}. They share threshold, ridge and number of terms; "
+        "scores of a choice are means over all of them.",
+        "contents": [(f"output-{t}", name) for t, name in enumerate(names)],
+        "pages": list(zip(names, pages, strict=True)),
+    }
+    return Report(render("outputs.html.j2", **values))
+
+
+def _targets(part: Any, y: Any) -> Any:
+    """Return a row of numbers for each output, or of labels -1 and 1 for each class."""
+    if not hasattr(part, "classes_"):
+        return y.reshape(len(y), -1).T.astype(float)
+    unknown = sorted(set(y.tolist()) - set(part.classes_.tolist()), key=str)
+    if unknown:
+        raise ValueError(
+            f"y has the classes {unknown}; expected those of the fit, {part.classes_.tolist()}."
+        )
+    return np.where(y == part.classes_[:, None], 1.0, -1.0)
+
+
+def _know_again(
+    models: Sequence[Any], model: Any, part: Any, X: Any, targets: Any, covariates: Any
+) -> None:
+    """Let models of one output know the data of the fit again, if these are given."""
+    if fingerprint_of(model, part, X, targets, covariates) != getattr(part, "fingerprint_", None):
+        return
+    for one, target in zip(models, targets, strict=True):
+        part_of_any(one).fingerprint_ = fingerprint_of(one, part, X, target, covariates)
 
 
 def _contents(values: dict[str, Any], extra: Sequence[Section]) -> list[tuple[str, str]]:

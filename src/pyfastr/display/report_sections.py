@@ -13,6 +13,7 @@ from pyfastr.display import traits
 from pyfastr.display.advice import advice
 from pyfastr.display.code_text import code_for
 from pyfastr.display.convergence import ConvergenceDisplay
+from pyfastr.display.diagnosis import measured
 from pyfastr.display.factors import FactorsDisplay
 from pyfastr.display.methods_text import citation, methods_text
 from pyfastr.display.modes import modes_of
@@ -80,6 +81,7 @@ def page_values(
         "lead": _lead(part),
         "cards": [performance_card(part, given), *_cards(part, mask)],
         "advice": advice(model),
+        "measured": list(measured(model, part)),
         "performance": {
             "text": performance_text(model, part, given),
             "picture": _performance_picture(part, given),
@@ -101,8 +103,14 @@ def _lead(part: Any) -> str:
     kind = "Classification" if is_classifier(part) else "Regression"
     return (
         f"{kind} of {samples} of shape {traits.shape_text(part.coef_.shape)} by a coefficient of "
-        f"{traits.count(len(part.scales_), 'unit-rank term')}."
+        f"{traits.count(len(part.scales_), 'unit-rank term')}.{_chosen(part)}"
     )
+
+
+def _chosen(part: Any) -> str:
+    """Say what was chosen and why, where the fit tells."""
+    choice = getattr(part, "choice_", "")
+    return f" Chosen: {choice}" if choice else ""
 
 
 def _cards(part: Any, mask: Any) -> Iterator[Card]:
@@ -132,13 +140,32 @@ def _predicted(model: Any, part: Any, X: Any, y: Any, covariates: Any) -> Given:
     given = predict_given(model, part, X, y, covariates, seen=False)
     if len(given.target) != traits.n_samples(part):
         return given
-    before = getattr(model, "steps", [])[:-1]
-    values = model[:-1].transform(X) if before else X
     target = 2.0 * given.target - 1 if is_classifier(part) else given.target
-    probe = SimpleNamespace()
-    Data.check(probe, values, target, None, covariates, fit_intercept=part.fit_intercept)
-    seen = probe.fingerprint_ == getattr(part, "fingerprint_", None)
+    fingerprint = fingerprint_of(model, part, X, target, covariates)
+    seen = fingerprint == getattr(part, "fingerprint_", None)
     return Given(given.target, given.prediction, seen)
+
+
+def fingerprint_of(model: Any, part: Any, X: Any, target: Any, covariates: Any) -> str:
+    """Return what data would be known by if the model had been fitted to them.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+    part : estimator
+    X : array-like of shape (n_samples, p1, ..., pM)
+    target : ndarray of shape (n_samples,) or (n_outputs, n_samples)
+        Classes as -1 and 1.
+    covariates : array-like or None
+
+    Returns
+    -------
+    str
+    """
+    before = getattr(model, "steps", [])[:-1]
+    values, probe = model[:-1].transform(X) if before else X, SimpleNamespace()
+    Data.check(probe, values, target, None, covariates, fit_intercept=part.fit_intercept)
+    return str(probe.fingerprint_)
 
 
 def _performance_picture(part: Any, given: Given | None) -> Picture | None:
@@ -223,9 +250,9 @@ def _selection(model: Any, part: Any) -> Drawn:
 def _starts(model: Any) -> Drawn:
     text = (
         "A fit may have many local solutions, so it is begun from many places, and the best one is "
-        "kept. Where many starts agree on it, it is likely the best there is."
+        "kept. The more starts agree on it, the likelier it is the best there is."
     )
-    alt = "Squared residuals of the solution of every start, over those of the best."
+    alt = "What the solution of every start leaves, penalty included, over that of the best."
     picture = draw(
         "starts", alt, lambda axes: StartsDisplay.from_estimator(model, ax=axes), size=(5.0, 3.6)
     )

@@ -59,7 +59,7 @@ class SelectionDisplay(Display):
     >>> model = FasTRRegressorCV([0, 0.1, 0.3], [0.1, 1], random_state=0).fit(X, y)
     >>> display = SelectionDisplay.from_estimator(model)
     >>> display.mean_.shape, display.axes_[0].get_xlabel()
-    ((1, 2, 3), 'threshold')
+    ((2, 2, 3), 'threshold')
     """
 
     def __init__(
@@ -104,18 +104,16 @@ class SelectionDisplay(Display):
         """
         scores = attribute_of(estimator, "scores_path_")
         model = fitted_part(estimator)
-        shape = scores.shape[:3]
-        grid = {
-            name: np.asarray(model.cv_results_[f"param_{name}"]).reshape(shape)
-            for name in ("n_terms", "ridge", "threshold")
-        }
-        averaged = [_point(index, shape) for index in model.averaged_]
+        names = ("n_terms", "ridge", "threshold")
+        tried = [np.asarray(model.cv_results_[f"param_{name}"]).tolist() for name in names]
+        grid = [list(dict.fromkeys(values)) for values in tried]
+        averaged = [_point(index, tried, grid) for index in model.averaged_]
         display = cls(
             scores,
-            n_terms=grid["n_terms"][:, 0, 0],
-            ridges=grid["ridge"][0, :, 0],
-            thresholds=grid["threshold"][0, 0, :],
-            chosen=_point(model.best_index_, shape),
+            n_terms=grid[0],
+            ridges=grid[1],
+            thresholds=grid[2],
+            chosen=_point(model.best_index_, tried, grid),
             averaged=averaged if len(averaged) > 1 else (),
             score_name=_merit(model),
         )
@@ -232,10 +230,11 @@ class SelectionDisplay(Display):
         return low - margin, best + margin
 
 
-def _point(index: Any, shape: tuple[int, ...]) -> tuple[int, int, int]:
-    """Return where an index of `cv_results_` is in the grid."""
-    terms, ridge, threshold = np.unravel_index(int(index), shape)
-    return int(terms), int(ridge), int(threshold)
+def _point(index: Any, tried: list[list[Any]], grid: list[list[Any]]) -> tuple[int, int, int]:
+    """Return where an index of `cv_results_` is in the grid, of which not all may be tried."""
+    where = (own.index(values[int(index)]) for values, own in zip(tried, grid, strict=True))
+    terms, ridge, threshold = where
+    return terms, ridge, threshold
 
 
 def _merit(model: Any) -> str:

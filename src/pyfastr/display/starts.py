@@ -14,7 +14,7 @@ Array = NDArray[Any]
 
 
 class StartsDisplay(Display):
-    """Squared residuals of the solutions that starts ended in, in ascending order.
+    """What the solutions that starts ended in leave, penalty included, in ascending order.
 
     Parameters
     ----------
@@ -24,6 +24,7 @@ class StartsDisplay(Display):
         As in `starts_` of a model.
     gap : float
     sure : bool
+    confidence : float, optional
 
     Attributes
     ----------
@@ -50,6 +51,7 @@ class StartsDisplay(Display):
         n_hits: int,
         gap: float,
         sure: bool,
+        confidence: float | None = None,
     ) -> None:
         self.losses = np.asarray(losses, float)
         self.n_starts = n_starts
@@ -57,6 +59,7 @@ class StartsDisplay(Display):
         self.n_hits = n_hits
         self.gap = gap
         self.sure = sure
+        self.confidence = confidence
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> "StartsDisplay":
@@ -65,7 +68,7 @@ class StartsDisplay(Display):
         Parameters
         ----------
         estimator : estimator or Pipeline
-            Fitted; a choice with ``refit=False`` has no search of its own.
+            Fitted; the mean of the folds' models (``refitted_=False``) has no search of its own.
         ax, **kwargs
             As in `plot`.
 
@@ -76,7 +79,8 @@ class StartsDisplay(Display):
         starts = attribute_of(estimator, "starts_")
         names = ("n_starts", "n_polished", "n_hits", "gap", "sure")
         counts = {name: getattr(starts, name) for name in names}
-        return cls(getattr(starts, "losses", np.empty(0)), **counts).plot(ax, **kwargs)
+        losses, chance = getattr(starts, "losses", np.empty(0)), starts.confidence
+        return cls(losses, **counts, confidence=chance).plot(ax, **kwargs)
 
     @property
     def meaning(self) -> str:
@@ -89,12 +93,14 @@ class StartsDisplay(Display):
             )
         found = f"{self.n_hits} of {self.n_polished} polished solutions reached the best."
         if np.isfinite(self.gap):
-            found += f" The next best leaves {self.gap:.3g} times its squared residuals."
+            found += f" The next best leaves {self.gap:.3g} times as much, penalty included."
         if self.sure:
-            return f"{found} It stands apart, as the closest fit does, and the search ended."
-        if self.n_hits > 1:
-            return f"{found} That is likely the closest fit, but others come near."
-        return f"{found} Nothing confirms it: a closer fit may exist. Raise n_init."
+            return f"{found} It is sure that more starts would find no better one."
+        if self.n_hits == 1:
+            return f"{found} Nothing confirms it: a better one may exist. Raise n_init."
+        if self.confidence is None:
+            return f"{found} More starts may find a better one."
+        return f"{found} With a probability of {self.confidence:.0%} more would find no better one."
 
     def plot(self, ax: Any = None, **kwargs: Any) -> "StartsDisplay":
         """Draw.
@@ -117,7 +123,7 @@ class StartsDisplay(Display):
             panel.set_axis_off()
             return self
         panel.set_title(fill(self.meaning, 58), fontsize="small", loc="left")
-        # A solution that fits closer at a larger penalty comes before the best.
+        # In files of earlier versions a closer fit at a larger penalty comes before the best.
         nearest = np.argsort(np.abs(np.log(self.losses)), kind="stable")
         hits = np.isin(np.arange(len(self.losses)), nearest[: self.n_hits])
         places = np.arange(1, len(self.losses) + 1)
@@ -141,5 +147,5 @@ class StartsDisplay(Display):
         panel.yaxis.set_minor_formatter("")
         style.whole_numbers(panel.xaxis)
         panel.set_xlabel("polished solution, the best first")
-        panel.set_ylabel("squared residuals over the best")
+        panel.set_ylabel("squared residuals and penalty over the best")
         panel.legend()

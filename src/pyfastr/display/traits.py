@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from pyfastr.solver.ties import Ties
+
 Array = NDArray[Any]
 
 _SCORE_NAMES = {
@@ -45,7 +47,13 @@ def has_scores(part: Any) -> bool:
 
 def is_mean(part: Any) -> bool:
     """Tell whether the coefficient is the mean of the folds' models."""
-    return has_folds(part) and not part.refit
+    return has_folds(part) and not getattr(part, "refitted_", part.refit)
+
+
+def adds_terms(part: Any) -> bool:
+    """Tell whether terms were added while folds showed a gain."""
+    terms = part.n_terms if has_folds(part) else None
+    return isinstance(terms, str) and len(grid_of(part, "n_terms")) > 1
 
 
 def is_of_counts(part: Any) -> bool:
@@ -93,6 +101,11 @@ def fold_scores(part: Any) -> Array:
     return scores[np.isfinite(scores)]
 
 
+def twin_name(part: Any) -> str:
+    """Return the class that chooses its own parameters."""
+    return "FasTRClassifierCV" if hasattr(part, "classes_") else "FasTRRegressorCV"
+
+
 def n_points(part: Any) -> int:
     """Return how many points of a grid were tried."""
     return len(part.cv_results_["params"])
@@ -110,9 +123,10 @@ def n_terms_of(part: Any) -> int:
 
 def n_free(part: Any) -> int:
     """Return the number of free parameters of a fit."""
-    shape = part.coef_.shape
+    ties = Ties(getattr(part, "symmetric_modes_", None))
+    sizes = [part.coef_.shape[m] for m in ties.own(part.coef_.ndim)]
     nuisance = int(part.fit_intercept) + len(getattr(part, "covariate_coef_", ()))
-    return n_terms_of(part) * (sum(shape) - len(shape) + 1) + nuisance
+    return n_terms_of(part) * (sum(sizes) - len(sizes) + 1) + nuisance
 
 
 def n_samples(part: Any) -> int | None:

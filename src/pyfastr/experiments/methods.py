@@ -62,6 +62,7 @@ class Method:
 def _fastr(data: TrialData) -> Any:
     """Make the estimator of this library."""
     common: dict[str, Any] = {"max_iter": MAX_ITER, "tol": TOL, "random_state": data.seed}
+    common |= {"n_terms": (1,), "refit": True}  # the model of the paper
     if data.is_classes:
         return FasTRClassifierCV(cv=N_FOLDS, **common)
     criterion: Any = "evidence" if _folds_are_too_small(data.X.shape) else "cv"

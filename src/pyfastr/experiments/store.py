@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any, Literal
 
@@ -143,10 +144,13 @@ class Store:
         try:
             text = line if _ends_with_newline(handle) else "\n" + line
             written = os.write(handle, text.encode())
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.file)) from error
         finally:
             os.close(handle)
         if written != len(text):
-            raise OSError(f"{self.file} took only a part of a line; is the disk full?")
+            # What there is of the line is passed over by whoever reads.
+            raise OSError(ENOSPC, os.strerror(ENOSPC), str(self.file))
 
 
 def _plain_number(value: Any) -> Any:

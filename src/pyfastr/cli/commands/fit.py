@@ -76,8 +76,8 @@ NTerms = Annotated[
     str | None,
     typer.Option(
         metavar="1,2,...",
-        help="Numbers of unit-rank terms to choose from.",
-        show_default="1",
+        help="Numbers of unit-rank terms to choose from; one value fixes it.",
+        show_default="as many as folds show to pay; 1 with --no-cv",
         rich_help_panel=_MODEL,
     ),
 ]

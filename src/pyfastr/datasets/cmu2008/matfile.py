@@ -6,7 +6,7 @@ tags are followed through the file, and no value is read that is longer than a n
 
 import struct
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
@@ -16,17 +16,19 @@ from pyfastr.datasets.cmu2008.layout import damage
 
 # The longest real file has 360 × 21764 values; a whole grid in each trial would be 26 million.
 MAX_ELEMENTS = 2**25
-_MAX_INFLATED_BYTES = 8 * MAX_ELEMENTS
 _MAX_NAME_BYTES = 2**12
 _MAX_DEPTH = 4
 _CHUNK_BYTES = 2**16
 
 _MATRIX, _COMPRESSED = 14, 15
-_CELL, _STRUCT, _CHAR = 1, 2, 4
+_CELL, _STRUCT, _CHAR, _OPAQUE = 1, 2, 4, 17
 _NUMERIC = range(6, 16)
 _COMPLEX_FLAG = 0x0800
 _BYTES_OF_TYPE = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 4, 9: 8, 12: 8, 13: 8}
 _TEXT_TYPES = frozenset({1, 2, 4, 16, 17, 18})
+
+# Given the file, a field, what was found there and what is expected, returns the error to raise.
+Refusal = Callable[[Path, str, str, str], Exception]
 
 
 class _TruncatedError(Exception):
@@ -99,7 +101,13 @@ class _Inflated:
                 raise _TruncatedError
 
 
-def check_mat_file(path: Path, variables: Collection[str]) -> None:
+def check_mat_file(
+    path: Path,
+    variables: Collection[str],
+    *,
+    most: int = MAX_ELEMENTS,
+    refusal: Refusal = damage,
+) -> list[str]:
     """Check the structure of a MATLAB 5 file, without building any array.
 
     Parameters
@@ -107,29 +115,34 @@ def check_mat_file(path: Path, variables: Collection[str]) -> None:
     path : Path
     variables : collection of str
         The variables that must be there. Others are passed over.
+    most : int
+        Values that those variables may have in all.
+    refusal : callable
+        Makes the error of a file that is not MATLAB 5, ends too early, lacks a variable, or says
+        that an array is larger than that.
 
-    Raises
-    ------
-    ValueError
-        If the file is not MATLAB 5, ends too early, lacks a variable, or says that an array
-        is larger than any of CMU2008.
+    Returns
+    -------
+    list of str
+        The names of all variables.
     """
-    with path.open("rb") as file, _naming_the_file(path):
-        walk = _Walk(path, file, variables)
+    with path.open("rb") as file, _naming_the_file(path, refusal):
+        walk = _Walk(path, file, variables, most, refusal)
         found = list(walk.top_level_names())
     for name in variables:
         if name not in found:
-            raise damage(path, f"variable {name}", "is missing", f"{', '.join(variables)}")
+            raise refusal(path, f"variable {name}", "is missing", f"{', '.join(variables)}")
+    return found
 
 
 @contextmanager
-def _naming_the_file(path: Path) -> Iterator[None]:
+def _naming_the_file(path: Path, refusal: Refusal) -> Iterator[None]:
     """Turn what can go wrong with the bytes into an error that names the file."""
     try:
         yield
     except (_TruncatedError, zlib.error) as error:
         n_bytes = path.stat().st_size
-        raise damage(
+        raise refusal(
             path,
             "the file",
             f"breaks off or is garbled within its {n_bytes} bytes",
@@ -140,10 +153,19 @@ def _naming_the_file(path: Path) -> Iterator[None]:
 class _Walk:
     """One way through the tags of a file."""
 
-    def __init__(self, path: Path, file: BinaryIO, variables: Collection[str]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        file: BinaryIO,
+        variables: Collection[str],
+        most: int,
+        refusal: Refusal,
+    ) -> None:
         self._path = path
         self._file = file
         self._variables = variables
+        self._most = most
+        self._refusal = refusal
         self._n_elements = 0
         self._order = self._byte_order()
 
@@ -152,7 +174,7 @@ class _Walk:
         header = self._file.read(128)
         mark = header[126:128]
         if not header.startswith(b"MATLAB 5.0") or mark not in (b"IM", b"MI"):
-            raise damage(
+            raise self._refusal(
                 self._path, "the file", f"starts with {header[:24]!r}", "a MATLAB 5.0 MAT-file"
             )
         return "<" if mark == b"IM" else ">"
@@ -176,10 +198,10 @@ class _Walk:
             kind, n_bytes = self._unpack("II", stream.read(8))
         self._require(kind == _MATRIX, "a variable", f"has tag {kind}", f"tag {_MATRIX}")
         self._require(
-            n_bytes <= _MAX_INFLATED_BYTES,
+            n_bytes <= 8 * self._most,
             "a variable",
             f"says that it takes {n_bytes} bytes",
-            f"at most {_MAX_INFLATED_BYTES}",
+            f"at most {8 * self._most}",
         )
         return self._array(stream, n_bytes, "")
 
@@ -189,6 +211,9 @@ class _Walk:
         if n_bytes == 0:
             return ""
         flags = self._unpack("4I", stream.read(16))[2]
+        if flags & 0xFF == _OPAQUE and depth == 0:
+            # Objects of MATLAB's own have no dimensions; they cannot be asked for.
+            return ""
         dims = self._dims(stream, field)
         name = self._short(stream, field).decode("latin-1")
         if depth == 0 and name not in self._variables:
@@ -265,10 +290,10 @@ class _Walk:
         """Refuse an array that, with those before it, is larger than any of CMU2008."""
         self._n_elements += prod(dims)
         self._require(
-            self._n_elements <= MAX_ELEMENTS,
+            self._n_elements <= self._most,
             field,
             f"says that it is {'×'.join(map(str, dims))}",
-            f"at most {MAX_ELEMENTS} values in a file",
+            f"at most {self._most} values in a file",
         )
 
     def _short(self, stream: _Stream, field: str) -> bytes:
@@ -300,4 +325,4 @@ class _Walk:
     def _require(self, fact: bool, field: str, found: str, expected: str) -> None:
         """Raise the error of a damaged file unless a fact holds."""
         if not fact:
-            raise damage(self._path, field or "a variable", found, expected)
+            raise self._refusal(self._path, field or "a variable", found, expected)
