@@ -2,6 +2,7 @@
 and oracles: the paper's formulas by einsum on copies of X, written to be read.
 """
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,7 +10,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 from scipy.io import savemat
+
+# The suite tries the same few inputs each time. PYFASTR_EXAMPLES=1000 draws as many new ones in
+# each property, for as long as that takes.
+settings.register_profile("suite", max_examples=15, derandomize=True, database=None, deadline=None)
+settings.register_profile(
+    "search",
+    max_examples=int(os.environ.get("PYFASTR_EXAMPLES", "100")),
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("search" if "PYFASTR_EXAMPLES" in os.environ else "suite")
 
 SHAPE = (51, 61, 23)
 LETTERS = "abcde"

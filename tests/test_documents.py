@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
@@ -19,6 +19,7 @@ def test_links_to_files_lead_somewhere(document):
     assert [name for name in files if not (document.parent / name).exists()] == []
 
 
+@pytest.mark.slow
 def test_the_page_of_results_is_what_the_commands_make_of_their_lines(tmp_path):
     pytest.importorskip("typer")
     pytest.importorskip("matplotlib")
