@@ -29,13 +29,13 @@ def _measure(
     prepare: Callable[..., Any], work: Callable[[Any], Any], args: tuple[Any, ...]
 ) -> tuple[float, Any]:
     data = prepare(*args)
-    _forget_peak()
-    with_data = _resident()
+    forget_peak()
+    with_data = resident()
     found = work(data)
-    return _peak() - with_data, found
+    return peak() - with_data, found
 
 
-def _forget_peak() -> None:
+def forget_peak() -> None:
     """Let the peak begin anew where the system can; elsewhere making the data is part of it."""
     if PROC.exists():
         try:
@@ -44,20 +44,20 @@ def _forget_peak() -> None:
             return
 
 
-def _resident() -> float:
+def resident() -> float:
     """Bytes in memory now, or the largest number so far where that is all one can learn."""
-    return _status("VmRSS") if PROC.exists() else _peak()
+    return status("VmRSS") if PROC.exists() else peak()
 
 
-def _peak() -> float:
+def peak() -> float:
     """Largest number of bytes that were in memory at once."""
     if PROC.exists():
-        return _status("VmHWM")
+        return status("VmHWM")
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def _status(field: str) -> float:
+def status(field: str) -> float:
     """Read a field of the process's status, given in kB."""
     lines = (PROC / "status").read_text().splitlines()
     return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))

@@ -1,4 +1,4 @@
-"""Ways to damage and to forge a model file, at random."""
+"""Ways to damage files of any kind, and to forge model files, at random."""
 
 import hashlib
 import json
@@ -25,6 +25,9 @@ HOSTILE: tuple[Any, ...] = (
     {"@": "estimator", "class": "Pipeline", "params": {}, "fitted": {}, "output": None},
     {"@": "estimator", "class": "TensorScaler", "params": {}, "fitted": {}, "output": "pandas"},
 )
+
+# Sizes, offsets and types that are none.
+NUMBERS = (0, 1, 2, 3, 7, 14, 15, 16, 127, 128, 255, 2**15, 2**16 - 1, 2**24, 2**31 - 1, -1, -2)
 
 
 def mutate(corpus: list[bytes], rng: Rng) -> bytes:
@@ -53,6 +56,15 @@ def overwrite(file: bytes, corpus: list[bytes], rng: Rng) -> bytes:
     begin, length = int(rng.integers(len(file))), int(rng.integers(1, 200))
     filler = (rng.bytes(length), b"\0" * length, b"\xff" * length, b"[" * length)
     return file[:begin] + filler[rng.integers(4)] + file[begin + length :]
+
+
+def forge_number(file: bytes, corpus: list[bytes], rng: Rng) -> bytes:
+    """Put a telling number where a size, a type or a place may stand."""
+    width = int(rng.choice([1, 2, 4, 8]))
+    number = int(rng.choice(NUMBERS)) % (1 << 8 * width)
+    begin = int(rng.integers(max(len(file) - width, 1)))
+    forged = number.to_bytes(width, str(rng.choice(["little", "big"])))
+    return file[:begin] + forged + file[begin + width :]
 
 
 def claim_length(file: bytes, corpus: list[bytes], rng: Rng) -> bytes:
@@ -85,6 +97,15 @@ WAYS: tuple[Callable[[bytes, list[bytes], Rng], bytes], ...] = (
     *(flip_bits, truncate, splice, overwrite, claim_length),
     *(forge_document, forge_document, forge_document, forge_entries, forge_data),
 )
+
+
+DAMAGES = (flip_bits, truncate, splice, overwrite, forge_number, forge_number)
+
+
+def damage(corpus: list[bytes], rng: Rng) -> bytes:
+    """Return one of several files of any kind, with damage."""
+    way = DAMAGES[rng.integers(len(DAMAGES))]
+    return way(corpus[rng.integers(len(corpus))], corpus, rng)
 
 
 def take_apart(file: bytes) -> tuple[Any, Any, bytes]:

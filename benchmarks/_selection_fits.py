@@ -13,7 +13,7 @@ from sklearn.linear_model import ElasticNetCV, LassoCV
 from sklearn.model_selection import KFold
 
 from pyfastr import FasTRRegressor, FasTRRegressorCV
-from pyfastr.estimators.choice import FOLD_SWEEPS, RIDGES
+from pyfastr.estimators.grids import FOLD_SWEEPS, RIDGES
 from pyfastr.solver.policy import SearchPolicy
 
 N_FOLDS = 5

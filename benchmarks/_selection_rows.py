@@ -16,7 +16,7 @@ from _report import print_table, size_name, verdict
 from _results import Results
 
 from pyfastr import FasTRRegressorCV
-from pyfastr.estimators.choice import RIDGES, THRESHOLDS
+from pyfastr.estimators.grids import RIDGES, THRESHOLDS
 from pyfastr.metrics import coefficient_error, support_precision, support_recall
 from pyfastr.solver.policy import SearchPolicy
 

@@ -1,0 +1,228 @@
+"""Ctrl-C at random points of a fit: what it leaves behind, in one process, many times over."""
+
+import gc
+import os
+import signal
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+from sklearn.base import clone
+from threadpoolctl import ThreadpoolController
+
+from pyfastr import (
+    FasTRClassifier,
+    FasTRRegressor,
+    FasTRRegressorCV,
+    TensorScaler,
+    config_context,
+    get_config,
+)
+from pyfastr.datasets import make_tensor_regression
+
+# Threads that stay for the next fit.
+POOL = "pyfastr-worker"
+# Seconds in which all is to be as it was before.
+SOON = 2.0
+# So little that X in files is read block by block in every pass.
+BUDGET = "16MB"
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """What an interruption came to.
+
+    Attributes
+    ----------
+    case : str
+    hit : bool
+        Whether the fit was under way.
+    seconds : float
+        Until it stopped.
+    work : float
+        Processor seconds until then, which other programs do not lengthen.
+    left : list of str
+        What was not as before; nothing if all is well.
+    """
+
+    case: str
+    hit: bool
+    seconds: float
+    work: float
+    left: list[str]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A fit to interrupt: a fresh estimator, and X as it is given to it."""
+
+    estimator: Any
+    give: Callable[[], Any]
+    y: Any
+
+
+def make_cases(folder: Path) -> dict[str, Case]:
+    """Return fits of every kind whose threads and files differ."""
+    X, y = _noisy(80, (8, 7, 6))
+    # More than the budget keeps in memory, so that every pass reads.
+    large, z = _noisy(60, (16, 15, 15))
+    np.save(folder / "X.npy", large)
+    for number, sample in enumerate(large):
+        np.save(folder / f"sample{number:03d}.npy", sample)
+    files = sorted(folder.glob("sample*.npy"))
+    quick = {"n_init": 4, "max_iter": 20}
+    grid = {"thresholds": [0.0, 0.1], "ridges": [0.1], "n_terms": 1, "cv": 2, **quick}
+    return {
+        "memory": Case(FasTRRegressor(ridge=0.01, **quick), lambda: X, y),
+        "two terms": Case(FasTRRegressor(ridge=0.1, n_terms=2, **quick), lambda: X, y),
+        "memory map": Case(
+            FasTRRegressor(ridge=0.1, **quick), lambda: np.load(folder / "X.npy", mmap_mode="r"), z
+        ),
+        "files": Case(FasTRRegressor(ridge=0.1, **quick), lambda: list(files), z),
+        "logistic": Case(FasTRClassifier(0.05, 0.1, loss="logistic", **quick), lambda: X, y > 0),
+        "choice": Case(FasTRRegressorCV(**grid), lambda: X, y),
+        "choice, files": Case(FasTRRegressorCV(**grid), lambda: list(files), z),
+        "scaler, files": Case(TensorScaler(), lambda: list(files), z),
+    }
+
+
+def _noisy(n_samples: int, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    X, y = make_tensor_regression(n_samples, shape, random_state=1)
+    return X, y + 0.3 * y.std() * np.random.default_rng(0).standard_normal(n_samples)
+
+
+def surroundings() -> dict[str, Any]:
+    """Return what a fit must leave as it was."""
+    blas = ThreadpoolController().select(user_api="blas").info()
+    return {
+        "threads": sorted(
+            t.name for t in threading.enumerate() if not t.name.startswith((POOL, "timer"))
+        ),
+        "open files": sorted(_open_files()),
+        "threads of BLAS": [library["num_threads"] for library in blas],
+        "errors of numpy": np.geterr(),
+        "filters of warnings": list(warnings.filters),
+        "settings": get_config(),
+        "settings of scikit-learn": sklearn.get_config(),
+    }
+
+
+def _seen(folder: Path) -> dict[str, Any]:
+    return surroundings() | {"files in the folder": sorted(folder.iterdir())}
+
+
+def _open_files() -> Iterator[str]:
+    """Yield what this process has open, but for the list itself."""
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            yield str(entry.readlink())
+        except FileNotFoundError:
+            continue
+
+
+def interrupt_often(
+    cases: dict[str, Case], n_times: int, seed: int, folder: Path
+) -> Iterator[Interrupted]:
+    """Interrupt a case in turn at a random point; then fit anew and compare."""
+    # A process in the background ignores Ctrl-C from its begin on.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    rng = np.random.default_rng(seed)
+    with config_context(memory_budget=BUDGET), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        known = {name: _whole(case) for name, case in cases.items()}
+        gc.collect()
+        before = _seen(folder)
+        for number in range(n_times):
+            name = list(cases)[number % len(cases)]
+            answer, seconds = known[name]
+            found = _interrupt(name, cases[name], rng.uniform(0, seconds))
+            found.left.extend(_differences(before, folder))
+            if not _same(_whole(cases[name])[0], answer):
+                found.left.append("the next fit gives another answer")
+            yield found
+
+
+def _whole(case: Case) -> tuple[dict[str, Any], float]:
+    """Fit to the end; return what it leaves, and the seconds that it takes."""
+    model, began = _fresh(case), time.perf_counter()
+    model.fit(case.give(), case.y)
+    return _state(model), time.perf_counter() - began
+
+
+def _fresh(case: Case) -> Any:
+    model = clone(case.estimator)
+    return model.set_params(random_state=0) if "random_state" in model.get_params() else model
+
+
+def _interrupt(name: str, case: Case, delay: float) -> Interrupted:
+    """Fit and send SIGINT meanwhile."""
+    model, X = _fresh(case), case.give()
+    before, sent = dict(vars(model)), list[tuple[float, float]]()
+
+    def send() -> None:
+        sent.append(_clocks())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(delay, send)
+    timer.name = "timer"
+    stopped = None
+    try:
+        timer.start()
+        model.fit(X, case.y)
+        # The signal falls into this sleep if the fit was faster than it.
+        time.sleep(60)
+    except KeyboardInterrupt as stop:
+        in_fit = _passed_through_fit(stop)
+        stopped = _clocks() if in_fit else None
+    timer.join()
+    left = []
+    if vars(model).keys() != before.keys() and not _is_complete(model, case):
+        left.append(f"half a model: {', '.join(sorted(vars(model).keys() - before.keys()))}")
+    if stopped is None:
+        return Interrupted(name, False, 0.0, 0.0, left)
+    seconds, work = (after - begun for after, begun in zip(stopped, sent[0], strict=True))
+    return Interrupted(name, True, seconds, work, left)
+
+
+def _clocks() -> tuple[float, float]:
+    return time.perf_counter(), time.process_time()
+
+
+def _passed_through_fit(error: BaseException) -> bool:
+    """Whether an error came out of a fit."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_code.co_name == "fit" for frame, _ in frames)
+
+
+def _is_complete(model: Any, case: Case) -> bool:
+    """Whether a model that was interrupted at its very end is whole."""
+    return vars(model).keys() == vars(_fresh(case).fit(case.give(), case.y)).keys()
+
+
+def _state(model: Any) -> dict[str, Any]:
+    """Return arrays and numbers that a fit found."""
+    names = ("coef_", "intercept_", "mean_", "scale_")
+    return {name: np.copy(getattr(model, name)) for name in names if hasattr(model, name)}
+
+
+def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    same = (np.array_equal(one[name], other[name]) for name in one)
+    return one.keys() == other.keys() and all(same)
+
+
+def _differences(before: dict[str, Any], folder: Path) -> list[str]:
+    """Name what is not soon as it was; nothing is collected meanwhile that refers to itself."""
+    began = time.perf_counter()
+    while True:
+        after = _seen(folder)
+        changed = [name for name in before if before[name] != after[name]]
+        if not changed or time.perf_counter() - began > SOON:
+            return [f"{name}: {before[name]} before, {after[name]} after" for name in changed]
+        time.sleep(0.01)
