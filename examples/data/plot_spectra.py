@@ -54,7 +54,7 @@ y = concentrations[:, 0]
 # carry the signal.
 
 folds = KFold(5, shuffle=True, random_state=0)
-ours = FasTRRegressorCV(random_state=0)
+ours = FasTRRegressorCV(n_terms=1, refit=True, random_state=0)  # one term, to be read
 prediction = cross_val_predict(ours, X, y, cv=folds)
 ridge = RidgeCV(alphas=np.logspace(-4, 4, 25))
 ridge_prediction = cross_val_predict(ridge, X.reshape(60, -1), y, cv=folds)
