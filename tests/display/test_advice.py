@@ -162,7 +162,7 @@ def test_a_mean_of_folds_explains_its_terms(data):
     assert "(refit=False)" in item.what
     model.refit = "auto"
     item = with_words(model, "mean of the folds' models, as their coefficients differ")
-    assert f"mean cosine {model.agreement_:.2g}" in item.what
+    assert f"median cosine {model.agreement_:.2g}" in item.what
 
 
 def test_terms_that_vanished_are_counted(data):

@@ -207,7 +207,7 @@ def test_a_mean_that_was_not_asked_for_is_explained():
     model = FasTRRegressorCV(**GRID).fit(X, y)
     assert not model.refitted_
     text = " ".join(methods_text(model, model))
-    assert f"whose coefficients differ (mean cosine {model.agreement_:.2g})" in text
+    assert f"whose coefficients differ (median cosine {model.agreement_:.2g})" in text
     assert "Terms were added one at a time at the best of these points" in text
     assert "the number of terms (from" not in text
 

@@ -51,7 +51,7 @@ def test_two_terms_are_chosen_where_there_are_two(two):
     assert np.linalg.norm(model.coef_ - W) < 0.1 * np.linalg.norm(W)
     assert model.choice_.startswith("2 terms: the second lowers the held-out loss by ")
     assert ", a third " in model.choice_
-    assert "fitted to all samples, as the folds' coefficients agree (mean cosine" in model.choice_
+    assert "fitted to all samples, as the folds' coefficients agree (median cosine" in model.choice_
 
 
 def test_terms_are_tried_until_one_does_not_pay_and_all_scores_are_kept(two):
@@ -209,10 +209,10 @@ def test_the_evidence_takes_terms_while_it_rises():
     assert_array_equal(asked.scores_path_, model.scores_path_)
 
 
-def mean_cosine(coefs):
+def median_cosine(coefs):
     rows = np.reshape(coefs, (len(coefs), -1))
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return (rows @ rows.T)[~np.eye(len(rows), dtype=bool)].mean()
+    return np.median((rows @ rows.T)[np.triu_indices(len(rows), 1)])
 
 
 @pytest.mark.parametrize("noise", [0.5, 8.0])
@@ -226,7 +226,7 @@ def test_folds_that_agree_are_refitted_and_others_averaged(noise):
 
     grid = {"thresholds": (0.1,), "ridges": (0.3,), "n_terms": 1, "random_state": 0}
     model = FasTRRegressorCV(**grid, scoring=score).fit(X, y)
-    assert_allclose(model.agreement_, mean_cosine(seen), rtol=1e-10)
+    assert_allclose(model.agreement_, median_cosine(seen), rtol=1e-10)
     assert model.refitted_ == (model.agreement_ >= 0.8) == (noise < 1)
     asked = FasTRRegressorCV(**grid, scoring=score, refit=model.refitted_).fit(X, y)
     assert_array_equal(asked.coef_, model.coef_)
@@ -236,6 +236,21 @@ def test_folds_that_agree_are_refitted_and_others_averaged(noise):
     assert told in model.choice_
     assert "as " in model.choice_
     assert "as " not in asked.choice_
+
+
+def test_a_single_fold_that_goes_astray_does_not_keep_the_choice_from_all_data():
+    X, y, W = draw(noise=0.1)
+    rows = np.arange(120)
+    cv = [(np.setdiff1d(rows, part), part) for part in np.array_split(rows, 5)]
+    cv[0] = (rows[24:34], cv[0][1])  # fewer samples than free parameters
+    model = FasTRRegressorCV(**GRID, cv=cv).fit(X, y)
+    assert model.agreement_ > 0.99
+    assert model.refitted_
+    assert np.linalg.norm(model.coef_ - W) < 0.05 * np.linalg.norm(W)
+    cv[1:3] = [(rows[34 + 10 * i : 44 + 10 * i], cv[i][1]) for i in (1, 2)]
+    model = FasTRRegressorCV(**GRID, cv=cv).fit(X, y)
+    assert model.agreement_ < 0.8
+    assert not model.refitted_
 
 
 @pytest.fixture(scope="module")
@@ -299,9 +314,9 @@ def test_the_choice_is_told_in_a_line(gains, said):
     options = {"n_points": 1, "is_asked": False}
     sentence = choice_sentence(n_terms, gains, 0.9, refitted=True, **options)
     reason = "as the folds' coefficients agree"
-    assert sentence == f"{said}fitted to all samples, {reason} (mean cosine 0.90)."
+    assert sentence == f"{said}fitted to all samples, {reason} (median cosine 0.90)."
     sentence = choice_sentence(n_terms, gains, 0.4, refitted=False, n_points=7, is_asked=True)
     assert sentence == (
         f"{said}the mean of the folds' models at 7 points that scores cannot tell apart "
-        "(mean cosine 0.40)."
+        "(median cosine 0.40)."
     )

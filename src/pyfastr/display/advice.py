@@ -235,7 +235,7 @@ def _reason(part: Any) -> str:
     """Say why it is a mean."""
     if part.refit != "auto":
         return " (refit=False)"
-    return f", as their coefficients differ (mean cosine {traits.number(part.agreement_, 2)})"
+    return f", as their coefficients differ (median cosine {traits.number(part.agreement_, 2)})"
 
 
 def _seed(part: Any) -> Iterator[Advice]:

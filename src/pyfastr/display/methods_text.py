@@ -197,7 +197,7 @@ def _why(part: Any) -> str:
     """Say why a mean was taken, where nobody asked for it."""
     if part.refit != "auto":
         return ""
-    return f", whose coefficients differ (mean cosine {traits.number(part.agreement_, 2)})"
+    return f", whose coefficients differ (median cosine {traits.number(part.agreement_, 2)})"
 
 
 def _threshold(part: Any) -> str:

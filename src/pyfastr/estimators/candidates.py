@@ -14,7 +14,6 @@ from pyfastr.estimators.grids import MOST_TERMS
 from pyfastr.estimators.ranking import Point, mean_and_error
 from pyfastr.estimators.scoring import Scoring
 from pyfastr.estimators.warning import warn
-from pyfastr.solver.models import cosines
 from pyfastr.solver.progress import tell
 
 Array = NDArray[Any]
@@ -143,31 +142,6 @@ def gain(before: Candidates, after: Candidates, nothing: float) -> Gain:
 def null_loss(data: Data) -> float:
     """Return the mean loss of intercept and covariates alone, as `Scoring.losses` counts it."""
     return float(2 * np.mean(data.null_losses / data.loss_units))
-
-
-def fits_of(tried: Sequence[Candidates], index: int) -> TaskFits:
-    """Return the fits of a point in all folds, by its number among all that were tried."""
-    for own in tried:
-        if index < len(own.points):
-            return own.of(index)
-        index -= len(own.points)
-    raise IndexError(index)
-
-
-def agreement(fits: TaskFits) -> float:
-    """Return the mean cosine of the angle between the coefficients of different folds."""
-    all_pairs = cosines(fits.models)
-    output = fits.models.task % (fits.data.n_outputs or 1)
-    others = (output[:, None] == output) & ~np.eye(len(all_pairs), dtype=bool)
-    return float(all_pairs[others].mean()) if others.any() else 1.0
-
-
-def eligible_points(points: Sequence[Point], gains: Sequence[Gain]) -> Array:
-    """Tell which points have the number of terms that folds have shown to pay."""
-    n_terms = np.array([point[0] for point in points])
-    if not gains:
-        return np.ones(len(points), bool)
-    return n_terms == max((g.n_terms for g in gains if g.is_worth_it), default=1)
 
 
 def tell_of_terms(found: Candidates) -> None:

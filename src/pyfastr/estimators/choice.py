@@ -17,9 +17,6 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from pyfastr.estimators.candidates import (
     Candidates,
     Gain,
-    agreement,
-    eligible_points,
-    fits_of,
     gain,
     null_loss,
     tell_of_terms,
@@ -54,18 +51,12 @@ from pyfastr.estimators.grids import (
 from pyfastr.estimators.namespaces import DispatchMixin
 from pyfastr.estimators.outlets import OutletMixin
 from pyfastr.estimators.outputs import outputs_of
-from pyfastr.estimators.ranking import (
-    Point,
-    choose,
-    cv_results,
-    leading,
-    scores_path,
-    usable_scores,
-)
+from pyfastr.estimators.ranking import Point, cv_results, scores_path
 from pyfastr.estimators.reference import NoReference, reference_of, reference_sentence
 from pyfastr.estimators.scoring import Scoring
 from pyfastr.estimators.sklearn_private import BaseScorer, Interval, StrOptions, routing_enabled
 from pyfastr.estimators.splitting import make_splits
+from pyfastr.estimators.tried import Tried, agreement
 from pyfastr.estimators.validation import Samples, TensorInputMixin, as_generator, share_input
 from pyfastr.estimators.warning import warn
 from pyfastr.estimators.watching import CallbackSupportMixin
@@ -78,7 +69,7 @@ from pyfastr.sources import computed, is_in_memory, is_stored
 
 Array = NDArray[Any]
 
-# Folds agree if the mean cosine between their coefficients is at least this. Where they differ by
+# Folds agree if the median cosine between their coefficients is at least this. Where they differ by
 # more, the mean of their models predicts better than one fit to all data.
 AGREEING = 0.8
 # scikit-learn's name of the score that regressors have by default; D² of counts has none.
@@ -141,24 +132,17 @@ class FasTRSelection(
         else:
             scoring, splits = self._scoring(data, X, y), self._splits(data, y, groups)
             with checkpointed(self, splits):
-                chosen = self._choose_by_folds(data, scoring, splits)
-                if self.refitted_:
-                    self._refit(chosen[0].models, data)
-                else:
-                    self._average(chosen, scoring, data)
+                self._choose_by_folds(data, scoring, splits)
         for name in FITTED:
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))
             elif hasattr(self, name):
                 delattr(self, name)
 
-    def _refit(self, found: Models, data: Data) -> None:
+    def _refit(self, fits: TaskFits, data: Data) -> None:
         """Fit the choice to all data, beginning from the solutions that the folds found."""
         best = self._twin(self.threshold_, self.ridge_, self.n_terms_)
-        some = found.scales.all(axis=1)
-        output = found.task[some] % (data.n_outputs or 1)
-        known = Models([c[some] for c in found.components], found.scales[some], output)
-        best._fit_data(data, known if len(known) else None)
+        best._fit_data(data, _known(fits, data))
         self.best_estimator_ = best
 
     def _average(self, chosen: list[TaskFits], scoring: Scoring, data: Data) -> None:
@@ -273,51 +257,44 @@ class FasTRSelection(
                 break
         return found, gains
 
-    def _choose_by_folds(self, data: Data, scoring: Scoring, splits: list[Split]) -> list[TaskFits]:
-        """Fit and score the grid; return the fits of the chosen point, and of those averaged."""
-        tried, gains = self._candidates(data, scoring, splits)
-        points = [point for own in tried for point in own.points]
-        scores = np.concatenate([own.scores for own in tried], axis=1)
-        usable = usable_scores(scores)
-        losses = None
-        if scoring.is_of_samples and len(usable) == len(splits):
-            losses = np.concatenate([own.losses for own in tried], axis=1)
-        eligible = None if self.one_standard_error else eligible_points(points, gains)
-        leaders = leading(usable, losses, eligible)
-        fits = [fits_of(tried, i) for i in leaders]
-        self.agreement_ = agreement(fits[0])
-        self.refitted_ = self._is_refitted()
-        indices = leaders
-        if self.refitted_ or self.one_standard_error:
-            simplest = self.one_standard_error
-            indices = [choose(points, usable, losses, eligible, one_standard_error=simplest)]
-            fits = [fits_of(tried, indices[0])]
+    def _choose_by_folds(self, data: Data, scoring: Scoring, splits: list[Split]) -> None:
+        """Fit and score the grid; fit the choice to all data, or take the mean of the folds'."""
+        found = self._candidates(data, scoring, splits)
+        tried = Tried(*found, scoring, splits, self.one_standard_error)
+        self.agreement_ = agreement(tried.fits_of(tried.leaders[0]))
+        self.refitted_ = self.agreement_ >= AGREEING if self.refit == "auto" else bool(self.refit)
+        is_one = self.refitted_ or self.one_standard_error
+        fits = self._describe(tried, [tried.choose()] if is_one else tried.leaders)
+        if self.refitted_:
+            self._refit(fits[0], data)
+        else:
+            self._average(fits, scoring, data)
+
+    def _describe(self, tried: Tried, chosen: list[int]) -> list[TaskFits]:
+        """Tell how the chosen point does, or those that are averaged; return their fits."""
+        scoring, splits = tried.scoring, tried.splits
+        fits, scores = [tried.fits_of(i) for i in chosen], tried.usable[:, chosen[0]]
         if scoring.scorer is None:
             chance = 0.5 if self._is_classifier() else 0.0
-            warn_of_blind_folds(fits[0], usable[:, indices[0]] - chance)
+            warn_of_blind_folds(fits[0], scores - chance)
         self.held_out_ = held_out(fits, splits, scoring.targets)
-        self.scores_path_ = scores_path(points, scores)
-        self.cv_results_ = cv_results(points, scores, [own.seconds for own in tried])
-        self._set_choice(points[indices[0]], float(np.mean(usable[:, indices[0]])), indices)
+        self.scores_path_ = scores_path(tried.points, tried.scores)
+        seconds = [own.seconds for own in tried.candidates]
+        self.cv_results_ = cv_results(tried.points, tried.scores, seconds)
+        self._set_choice(tried.points[chosen[0]], float(np.mean(scores)), chosen)
         self.choice_ = choice_sentence(
             self.n_terms_,
-            gains,
+            tried.gains,
             self.agreement_,
             refitted=self.refitted_,
-            n_points=len(indices),
+            n_points=len(chosen),
             is_asked=self.refit != "auto",
         )
         self._compare_with_ridge(fits, scoring, splits)
         return fits
 
-    def _is_refitted(self) -> bool:
-        """Whether the choice is fitted to all data, rather than the mean of the folds' models."""
-        if isinstance(self.refit, str):
-            return self.agreement_ >= AGREEING
-        return bool(self.refit)
-
     def _compare_with_ridge(
-        self, chosen: list[TaskFits], scoring: Scoring, splits: list[Split]
+        self, chosen: list[TaskFits], scoring: Scoring, splits: Sequence[Split]
     ) -> None:
         """Put flattened ridge regression beside the choice, and say so if it is better."""
         found = reference_of(chosen, scoring, splits)
@@ -409,6 +386,16 @@ class FasTRSelection(
         splitter = self.cv if hasattr(self.cv, "get_metadata_routing") else GroupKFold()
         mapping = MethodMapping().add(caller="fit", callee="split")
         return router.add(splitter=splitter, method_mapping=mapping)
+
+
+def _known(fits: TaskFits, data: Data) -> Models | None:
+    """Return the solutions that folds have found, as those of the outputs of all data."""
+    found = fits.models
+    some = found.scales.all(axis=1)
+    if not some.any():
+        return None
+    output = found.task[some] % (data.n_outputs or 1)
+    return Models([c[some] for c in found.components], found.scales[some], output)
 
 
 def _mean_design(found: Models, data: Data, settings: Settings) -> Design | list[Design] | None:

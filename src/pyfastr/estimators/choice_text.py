@@ -24,7 +24,7 @@ def choice_sentence(
     gains : sequence of Gain
         Of further terms that were tried; empty if `n_terms` says how many there are.
     agreement : float
-        Mean cosine between the folds' coefficients.
+        Median cosine between the folds' coefficients.
     refitted : bool
         Whether the choice was fitted to all samples, rather than taken as a mean of `n_points`.
     n_points : int
@@ -33,7 +33,7 @@ def choice_sentence(
     """
     terms = counted(n_terms)
     why = f"{terms}: {_told_of(gains)}" if gains else terms
-    alike = f"mean cosine {agreement:.2f}"
+    alike = f"median cosine {agreement:.2f}"
     if refitted:
         reason = "" if is_asked else ", as the folds' coefficients agree"
         return f"{why}; fitted to all samples{reason} ({alike})."

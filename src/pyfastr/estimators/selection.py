@@ -68,7 +68,7 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         folds found, at the best point and at up to nine others that fall short of it by less than a
         standard error (`averaged_`): a sum of many terms, which predicts noisy recordings better
         but is not of unit rank. With `one_standard_error` the mean is of that choice alone. "auto"
-        is True if the folds' coefficients agree, with an `agreement_` of 0.8 or more.
+        is True if most of the folds' coefficients agree, with an `agreement_` of 0.8 or more.
     init, n_init, sweep, max_iter, tol, fit_intercept, symmetry, verbose, checkpoint
         As in :class:`FasTRRegressor`, for the final fit; the folds make at most 15 sweeps. With
         ``n_init="auto"`` they have at most 256 starts each, and the final fit begins from their
@@ -87,7 +87,7 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
     refitted_ : bool
         Whether the choice was fitted to all data, rather than taken as the mean of the folds'.
     agreement_ : float
-        Mean cosine between the coefficients of different folds at the best point. Not there by
+        Median cosine between the coefficients of different folds at the best point. Not there by
         evidence.
     averaged_ : ndarray of int
         The points of `cv_results_` that a mean is of, the best first; the choice alone if it was

@@ -163,7 +163,7 @@ def _methods(verbose: int) -> dict[str, Any]:
     flatten = FunctionTransformer(lambda X: X.reshape(len(X), -1))
     return {
         # One outer product, to lay beside the true one: not the mean of several.
-        "FasTRRegressorCV": FasTRRegressorCV(refit=True, random_state=0, verbose=verbose),
+        "FasTRRegressorCV": FasTRRegressorCV(random_state=0, verbose=verbose),
         "PublishedFasTR": PublishedFasTR(random_state=0),
         "LassoCV": make_pipeline(flatten, LassoCV(cv=5)),
     }

@@ -1,0 +1,105 @@
+"""All that a choice by folds has tried, and what of it is chosen."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyfastr.estimators.candidates import Candidates, Gain
+from pyfastr.estimators.folds import Split, TaskFits
+from pyfastr.estimators.ranking import Point, choose, leading, usable_scores
+from pyfastr.estimators.scoring import Scoring
+from pyfastr.solver.models import cosines
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """All points that a choice by folds has tried.
+
+    Attributes
+    ----------
+    candidates : list of Candidates
+        Of each number of terms.
+    gains : list of Gain
+        Of further terms, if these were added while they showed one.
+    scoring : Scoring
+    splits : sequence of (ndarray, ndarray)
+    simplest : bool
+        Whether the simplest model within a standard error is wanted, with any number of terms.
+    """
+
+    candidates: list[Candidates]
+    gains: list[Gain]
+    scoring: Scoring
+    splits: Sequence[Split]
+    simplest: bool
+
+    @cached_property
+    def points(self) -> list[Point]:
+        """All points, in the order of `cv_results_`."""
+        return [point for own in self.candidates for point in own.points]
+
+    @cached_property
+    def scores(self) -> Array:
+        """Their scores, ``(F, G)``."""
+        return np.concatenate([own.scores for own in self.candidates], axis=1)
+
+    @cached_property
+    def usable(self) -> Array:
+        """Scores of the folds that have any."""
+        return usable_scores(self.scores)
+
+    @cached_property
+    def losses(self) -> Array | None:
+        """Losses ``(S, G)`` of held-out samples, where these are what scores are made of."""
+        losses = [own.losses for own in self.candidates if own.losses is not None]
+        if not self.scoring.is_of_samples or len(self.usable) < len(self.splits):
+            return None
+        return np.concatenate(losses, axis=1)
+
+    @cached_property
+    def leaders(self) -> list[int]:
+        """The best point and those that fall short of it by chance, in order."""
+        return leading(self.usable, self.losses, self._eligible)
+
+    def choose(self) -> int:
+        """Return the simplest point that is as good as the best."""
+        return choose(
+            self.points,
+            self.usable,
+            self.losses,
+            self._eligible,
+            one_standard_error=self.simplest,
+        )
+
+    def fits_of(self, index: int) -> TaskFits:
+        """Return the fits of a point in all folds."""
+        for own in self.candidates:
+            if index < len(own.points):
+                return own.of(index)
+            index -= len(own.points)
+        raise IndexError(index)
+
+    @property
+    def _eligible(self) -> Array | None:
+        """Which points have the number of terms that folds have shown to pay."""
+        if self.simplest or not self.gains:
+            return None
+        paid = max((g.n_terms for g in self.gains if g.is_worth_it), default=1)
+        return np.array([point[0] for point in self.points]) == paid
+
+
+def agreement(fits: TaskFits) -> float:
+    """Return the median cosine of the angle between the coefficients of different folds.
+
+    One fold of five that has missed what the others found leaves most pairs alike.
+    """
+    all_pairs = cosines(fits.models)
+    output = fits.models.task % (fits.data.n_outputs or 1)
+    others = (output[:, None] == output) & ~np.eye(len(all_pairs), dtype=bool)
+    return float(np.median(all_pairs[others])) if others.any() else 1.0
