@@ -1,7 +1,10 @@
 """Reports as pages: by keyboard, in the dark, on a phone, on paper and in a notebook."""
 
+import numpy as np
 import pytest
 
+from pyfastr import FasTRRegressor
+from pyfastr.datasets import make_tensor_regression
 from pyfastr.display import Report, model_report
 from pyfastr.display.document import Document, Figure, Section, Table
 
@@ -146,5 +149,26 @@ def test_a_notebook_shows_the_viewer_in_its_frame(browser, models):
     frame.locator("input[type=number][data-mode='0']").fill("2")
     frame.locator("input[type=number][data-mode='0']").press("Tab")
     assert "[2, " in frame.locator("output.entry").inner_text()
+    page.close()
+    assert complaints == []
+
+
+def test_pages_of_outputs_open_by_links_and_have_the_theme_of_the_page_around_them(browser):
+    X, y = make_tensor_regression(60, (4, 3), random_state=0)
+    model = FasTRRegressor(random_state=0).fit(X, np.stack([y, -y], axis=1))
+    complaints = []
+    page = browser.new_page(color_scheme="light")
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.set_content(model_report(model).html)
+    page.get_by_role("link", name="Output 1").click()
+    first, second = (page.frame_locator(f"#output-{t} iframe") for t in range(2))
+    second.get_by_role("heading", name="Output 1").wait_for()
+    for frame in (first, second):
+        assert frame.locator("button.theme").is_hidden()
+    page.locator("header.masthead > button.theme").click()
+    for frame in (first, second):
+        root = frame.locator("html")
+        assert root.get_attribute("data-theme") == "dark"
     page.close()
     assert complaints == []

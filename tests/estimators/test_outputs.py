@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
@@ -192,6 +192,32 @@ def test_a_choice_is_one_for_all_outputs_by_their_mean_score():
         assert score == pytest.approx(expected)
     assert np.isfinite(model.reference_score_)
     assert model.reference_.held_out.prediction.shape == (120, 3)
+
+
+def test_each_output_of_a_choice_has_its_own_scores(tmp_path):
+    X, Y = draw(noise=1.0)
+    Y[:, 1] = np.random.default_rng(1).permutation(Y[:, 1])
+    model = FasTRRegressorCV(**QUICK, n_terms=(1, 2)).fit(X, Y)
+    of_all = [model.cv_results_[f"split{fold}_test_score"] for fold in range(5)]
+    np.testing.assert_allclose(model.output_scores_.mean(axis=0), of_all, rtol=1e-12)
+    loaded = pyfastr.load(model.save(tmp_path / "model.fastr"))
+    for t, one in enumerate(loaded.outputs_):
+        held = model.held_out_
+        expected = [
+            r2_score(held.target[k, t], held.prediction[k, t])
+            for k in map(held.folds.__eq__, range(5))
+        ]
+        table = one.cv_results_
+        own = [table[f"split{fold}_test_score"][model.best_index_] for fold in range(5)]
+        np.testing.assert_allclose(own, expected, rtol=1e-9)
+        assert one.best_score_ == pytest.approx(np.mean(expected))
+        assert np.nanmax(one.scores_path_.mean(axis=-1)) == table["mean_test_score"].max()
+        blind = "predicted no better than by chance" in " ".join(a.what for a in one.diagnose())
+        assert blind == (t == 1)
+    one_scorer = FasTRRegressorCV(**QUICK, scoring="neg_mean_absolute_error").fit(X, Y)
+    assert not hasattr(one_scorer, "output_scores_")
+    assert one_scorer.outputs_[0].best_score_ == one_scorer.best_score_
+    assert not hasattr(model.fit(X, Y[:, 0]), "output_scores_")
 
 
 def test_the_default_score_of_classes_is_the_mean_area_against_the_rest():

@@ -210,7 +210,7 @@ def _folds_paragraphs(model: Any, part: Any, *, shows_folds: bool) -> list[str]:
     mean = [_MEAN] if traits.is_mean(part) else []
     return [
         _folds_text(model, part),
-        *_reference_text(part),
+        *reference_text(part),
         *mean,
         *([" ".join(careful)] if careful else []),
     ]
@@ -231,7 +231,7 @@ def _folds_text(model: Any, part: Any) -> str:
     return text + _LEAK.format(steps=", ".join(before)) if before else text
 
 
-def _reference_text(part: Any) -> list[str]:
+def reference_text(part: Any) -> list[str]:
     """Put the score of flattened ridge regression beside that of the choice, where it is known."""
     reference = getattr(part, "reference_", None)
     if reference is None:

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from pyfastr.display import traits
 from pyfastr.display.document import Document, Section
 from pyfastr.display.fitted import fitted_part, part_of_any
 from pyfastr.display.html import document_to_html
+from pyfastr.display.performance import reference_text
 from pyfastr.display.report_sections import fingerprint_of, page_values
 from pyfastr.display.templating import render
 from pyfastr.estimators.atomic import replacing
@@ -235,12 +237,21 @@ def _report_of_outputs(
     values = {
         "kicker": "pyfastr model report",
         "title": title if title is not None else f"{type(part).__name__}, {what}",
-        "lead": f"A report of each of {what}. They share threshold, ridge and number of terms; "
-        "scores of a choice are means over all of them.",
+        "lead": _lead_of_outputs(part, what),
         "contents": [(f"output-{t}", name) for t, name in enumerate(names)],
         "pages": list(zip(names, pages, strict=True)),
     }
     return Report(render("outputs.html.j2", **values))
+
+
+def _lead_of_outputs(part: Any, what: str) -> list[str]:
+    """Say what outputs have in common."""
+    lead = f"A report of each of {what}. They share threshold, ridge and number of terms."
+    if not traits.has_folds(part):
+        return [lead]
+    score = traits.number(part.best_score_)
+    mean = f"Mean {traits.score_name(part)} over all of them and the folds: {score}."
+    return [lead, part.choice_, " ".join([mean, *reference_text(part)])]
 
 
 def _targets(part: Any, y: Any) -> Any:

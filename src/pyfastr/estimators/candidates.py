@@ -35,7 +35,8 @@ class Candidates:
     points : list of Point
     fits : TaskFits
         In the order of folds and points.
-    scores : ndarray of shape (F, G)
+    output_scores : ndarray of shape (T, F, G)
+        Of each output, or of all in one.
     losses : ndarray of shape (S, G) or None
         Of all samples that are held out, where the score is the default.
     seconds : (float, float)
@@ -44,7 +45,7 @@ class Candidates:
 
     points: list[Point]
     fits: TaskFits
-    scores: Array
+    output_scores: Array
     losses: Array | None
     seconds: tuple[float, float]
 
@@ -60,9 +61,15 @@ class Candidates:
         began = time.perf_counter()
         fits = fit()
         fitted = time.perf_counter()
-        scores = scoring.scores(fits, splits)
+        scores = scoring.output_scores(fits, splits)
         losses = scoring.losses(fits, splits) if scoring.scorer is None else None
         return cls(points, fits, scores, losses, (fitted - began, time.perf_counter() - fitted))
+
+    @property
+    def scores(self) -> Array:
+        """Scores ``(F, G)``, means over outputs."""
+        mean: Array = self.output_scores.mean(axis=0)
+        return mean
 
     @property
     def n_terms(self) -> int:

@@ -84,6 +84,12 @@ FITTED = (
     *("n_iter_", "converged_", "history_", "starts_", "design_"),
 )
 
+# What only a choice by folds has.
+OF_FOLDS = (
+    *("agreement_", "held_out_", "output_scores_"),
+    *("reference_", "reference_score_", "reference_is_better_"),
+)
+
 CV_CONSTRAINTS: dict[str, list[Any]] = {
     **{name: CONSTRAINTS[name] for name in (*SHARED, "random_state", "checkpoint")},
     "init": [StrOptions({"mixed", "spectral", "random"})],
@@ -118,7 +124,7 @@ class FasTRSelection(
 
     def _select(self, data: Data, X: Any, y: Any, groups: dict[str, Any]) -> None:
         """Choose, refit on all data, and take over what the refit found."""
-        for name in ("held_out_", "reference_", "reference_score_", "reference_is_better_"):
+        for name in OF_FOLDS:
             self.__dict__.pop(name, None)
         if self.criterion == "evidence":
             if not self.refit:
@@ -281,6 +287,8 @@ class FasTRSelection(
         self.scores_path_ = scores_path(tried.points, tried.scores)
         seconds = [own.seconds for own in tried.candidates]
         self.cv_results_ = cv_results(tried.points, tried.scores, seconds)
+        if len(tried.output_scores) > 1:
+            self.output_scores_ = tried.output_scores
         self._set_choice(tried.points[chosen[0]], float(np.mean(scores)), chosen)
         self.choice_ = choice_sentence(
             self.n_terms_,
@@ -327,7 +335,6 @@ class FasTRSelection(
         scores = -np.array([evidence])
         best = int(np.argmax(scores[0]))
         self.best_estimator_, self.refitted_ = models[best], True
-        self.__dict__.pop("agreement_", None)
         self.scores_path_ = scores_path(points, scores)
         self.cv_results_ = cv_results(points, scores, times)
         self._set_choice(points[best], float(scores[0, best]), [best])

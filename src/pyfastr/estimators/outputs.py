@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.estimators.coefficient import LazyCoefficient
+from pyfastr.estimators.ranking import score_columns, scores_path
 
 Array = NDArray[Any]
 
-# Fitted attributes with a first axis, or a list, of outputs. What a choice tells of scores is of
-# all of them.
+# Fitted attributes with a first axis, or a list, of outputs.
 _ROWS = ("scales_", "covariate_coef_")
 _ITEMS: dict[str, Callable[[Any], Any]] = {
     "intercept_": float,
@@ -111,14 +111,24 @@ def _output(model: Any, t: int) -> Any:
 
 
 def _narrow_choice(own: dict[str, Any], t: int) -> None:
-    """Leave one output of what a choice by folds has."""
+    """Leave one output of what a choice by folds has; the reference is to all of them."""
     if "best_estimator_" in own:
         own["best_estimator_"] = _output(own["best_estimator_"], t)
     if "held_out_" in own:
         own["held_out_"] = _held_out(own["held_out_"], t)
-    if own.get("reference_") is not None:
-        held_out = _held_out(own["reference_"].held_out, t)
-        own["reference_"] = replace(own["reference_"], held_out=held_out)
+    for name in ("reference_", "reference_score_", "reference_is_better_"):
+        own.pop(name, None)
+    if "output_scores_" in own:
+        _narrow_scores(own, own.pop("output_scores_")[t])
+
+
+def _narrow_scores(own: dict[str, Any], scores: Array) -> None:
+    """Put scores ``(F, G)`` of one output in the place of means over all."""
+    own["cv_results_"] = own["cv_results_"] | score_columns(scores)
+    params = own["cv_results_"]["params"]
+    points = [(each["n_terms"], each["ridge"], each["threshold"]) for each in params]
+    own["scores_path_"] = scores_path(points, scores)
+    own["best_score_"] = float(own["cv_results_"]["mean_test_score"][own["best_index_"]])
 
 
 def _held_out(found: Any, t: int) -> Any:

@@ -145,11 +145,9 @@ def cv_results(
 ) -> dict[str, Any]:
     """Return what GridSearchCV would."""
     n_folds, n_points = scores.shape
-    usable = scores[np.isfinite(scores).any(axis=1)]
     numbers = [point[0] for point in points]
     each = np.array([numbers.count(n) for n in dict.fromkeys(numbers)])
     seconds = np.repeat(np.array(times) / (each * n_folds)[:, None], each, axis=0)
-    mean = usable.mean(axis=0)
     results: dict[str, Any] = {
         "mean_fit_time": seconds[:, 0],
         "std_fit_time": np.zeros(n_points),
@@ -161,11 +159,18 @@ def cv_results(
         values = [p[name] for p in params]
         results[f"param_{name}"] = np.ma.MaskedArray(values, mask=np.zeros(n_points, bool))
     results["params"] = params
-    for fold in range(n_folds):
-        results[f"split{fold}_test_score"] = scores[fold]
-    results["mean_test_score"] = mean
-    results["std_test_score"] = _deviation(usable)
+    return results | score_columns(scores)
+
+
+def score_columns(scores: Array) -> dict[str, Array]:
+    """Return the columns of that table which tell scores ``(F, G)``."""
+    usable = scores[np.isfinite(scores).any(axis=1)]
+    mean = usable.mean(axis=0)
     # Scores that are no numbers come last, as in GridSearchCV.
     ranked = np.where(np.isfinite(mean), mean, -np.inf)
-    results["rank_test_score"] = rankdata(-ranked, method="min").astype(np.int32)
-    return results
+    return {
+        **{f"split{fold}_test_score": own for fold, own in enumerate(scores)},
+        "mean_test_score": mean,
+        "std_test_score": _deviation(usable),
+        "rank_test_score": rankdata(-ranked, method="min").astype(np.int32),
+    }

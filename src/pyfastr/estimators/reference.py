@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from pyfastr.config import MemoryBudget
 from pyfastr.engines import Engine
@@ -27,6 +26,7 @@ from pyfastr.estimators.comparison import (
 )
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.folds import HeldOut, Predicted, Split, held_out, training_weights
+from pyfastr.estimators.ranking import score_columns
 from pyfastr.estimators.scoring import Scoring
 from pyfastr.estimators.sklearn_private import BaseScorer
 from pyfastr.solver.count_ridge import count_predictors, features_of
@@ -176,7 +176,7 @@ def _best_of(
         best_index=best,
         score=float(usable[:, best].mean()),
         scores=scores[:, best],
-        results=_results(fits.alphas, scores),
+        results={"param_alpha": fits.alphas, **score_columns(scores)},
         held_out=held_out([theirs], splits, scoring.targets),
         lead=beside.lead,
         lead_error=beside.error,
@@ -285,16 +285,3 @@ def _tasks(folds: Data) -> list[FlatTask]:
         np.broadcast_to(a, (n_folds, *a.shape[1:])) for a in (target, weights, samples.nuisance)
     )
     return [FlatTask(*own) for own in zip(*rows, strict=True)]
-
-
-def _results(alphas: Array, scores: Array) -> dict[str, Any]:
-    """Return what GridSearchCV would."""
-    usable = scores[np.isfinite(scores).all(axis=1)]
-    mean = usable.mean(axis=0)
-    return {
-        "param_alpha": alphas,
-        **{f"split{fold}_test_score": own for fold, own in enumerate(scores)},
-        "mean_test_score": mean,
-        "std_test_score": usable.std(axis=0),
-        "rank_test_score": rankdata(-mean, method="min").astype(np.int32),
-    }

@@ -107,9 +107,13 @@ class Scoring:
 
     def scores(self, fits: Predicted, splits: Sequence[Split]) -> Array:
         """Return the scores ``(F, K / F)`` of each fold's models on its held-out samples."""
-        rows = self._rows(fits, splits)
-        folds = zip(rows, splits, strict=True)
-        return np.stack([self._fold(fits, own, *split) for own, split in folds])
+        mean: Array = self.output_scores(fits, splits).mean(axis=0)
+        return mean
+
+    def output_scores(self, fits: Predicted, splits: Sequence[Split]) -> Array:
+        """Return those of each output, ``(T, F, points)``; a scorer takes all of them for one."""
+        folds = zip(self._rows(fits, splits), splits, strict=True)
+        return np.stack([self._fold(fits, own, *split) for own, split in folds], axis=1)
 
     def _rows(self, fits: Predicted, splits: Sequence[Split]) -> Array:
         """Numbers of the models ``(F, T, points)`` of every fold and output."""
@@ -154,15 +158,13 @@ class Scoring:
         return total[held] * (weights[held] / weights[held].mean() / count[held])[:, None]
 
     def _fold(self, fits: Predicted, rows: Array, train: Array, test: Array) -> Array:
-        """Scores of one fold."""
+        """Scores of one fold, ``(T, points)``."""
         if self.scorer is not None:
-            return np.array([self._one(fits, own, train, test) for own in rows.T])
+            return np.array([[self._one(fits, own, train, test) for own in rows.T]])
         score = SCORES[self.loss] if self.classes is None else auc_scores
         weights = None if self.data.weights is None else self.data.weights[test]
         pairs = zip(np.atleast_2d(self.data.y)[:, test], rows, strict=True)
-        scores = [score(y, fits.predictors[own][:, test], weights) for y, own in pairs]
-        means: Array = np.mean(scores, axis=0)
-        return means
+        return np.stack([score(y, fits.predictors[own][:, test], weights) for y, own in pairs])
 
     def _one(self, fits: Predicted, which: Array, train: Array, test: Array) -> float:
         """Score of one point by a scorer of scikit-learn, or by one of the user's own."""

@@ -100,6 +100,9 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         With the keys of scikit-learn's GridSearchCV. Times are shares of the whole batch's.
     scores_path_ : ndarray of shape (n_terms, n_ridges, n_thresholds, n_folds)
         NaN where points were not given further terms.
+    output_scores_ : ndarray of shape (n_outputs, n_folds, n_points)
+        Of several outputs: the scores that `cv_results_` has the means of. Not there if `scoring`
+        takes all outputs together.
     held_out_ : HeldOut
         Predictions of the choice for `samples` that each of `folds` held out, beside their
         `target`; those of a mean are averaged over its points. Not there by evidence.
@@ -274,7 +277,7 @@ class FasTRClassifierCV(LabelsMixin, FasTRSelection):
         As in :class:`FasTRRegressorCV`.
     choice_, refitted_, agreement_, averaged_
         As in :class:`FasTRRegressorCV`.
-    cv_results_, scores_path_, held_out_
+    cv_results_, scores_path_, output_scores_, held_out_
         As in :class:`FasTRRegressorCV`; of `held_out_`, `prediction` are decision values and
         `target` the numbers of classes.
     reference_score_, reference_, reference_is_better_

@@ -45,9 +45,15 @@ class Tried:
         return [point for own in self.candidates for point in own.points]
 
     @cached_property
+    def output_scores(self) -> Array:
+        """Their scores of each output ``(T, F, G)``, or of all in one."""
+        return np.concatenate([own.output_scores for own in self.candidates], axis=2)
+
+    @cached_property
     def scores(self) -> Array:
         """Their scores, ``(F, G)``."""
-        return np.concatenate([own.scores for own in self.candidates], axis=1)
+        mean: Array = self.output_scores.mean(axis=0)
+        return mean
 
     @cached_property
     def usable(self) -> Array:

@@ -297,6 +297,7 @@ RULES = {
     "refitted_": Rule("True or False", lambda v, m: isinstance(v, bool)),
     "choice_": Rule("text", lambda v, m: isinstance(v, str)),
     "scores_path_": Rule("an array of four axes", lambda v, m: _is_array(v, 4, "f")),
+    "output_scores_": Rule("an array of three axes", lambda v, m: _is_array(v, 3, "f")),
     "held_out_": Rule("vectors of one length", _are_held_out),
     "reference_": Rule("None, or a complete record of a ridge regression", _is_reference),
     "reference_score_": Rule("a number", lambda v, m: _is_number(v)),
