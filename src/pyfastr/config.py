@@ -68,7 +68,7 @@ class MemoryBudget:
     of_several_tasks: int = 2
     least_kept: int = 160 << 20
     kept_share: float = 0.13
-    reference_samples: int = 4000
+    reference_samples: int = 2000
     reference_counts: int = 500
     reference_passes: int = 12
 

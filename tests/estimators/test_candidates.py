@@ -1,8 +1,11 @@
 """Points that are worth another term."""
 
-import numpy as np
+from dataclasses import replace
 
-from pyfastr.estimators.candidates import FAR_BEHIND, Candidates
+import numpy as np
+import pytest
+
+from pyfastr.estimators.candidates import FAR_BEHIND, Candidates, gain
 
 POINTS = [(1, ridge, threshold) for ridge in (0.1, 1.0) for threshold in (0.0, 0.1, 0.2, 0.4)]
 
@@ -12,7 +15,8 @@ def candidates(means, error=1.0):
     n, means = 100, np.asarray(means, float)
     spread = np.tile([1.0, -1.0], n // 2)[:, None] * (np.arange(len(means)) > 0)
     losses = means + error * np.sqrt(n - 1) * spread
-    return Candidates(POINTS[: len(means)], None, np.zeros((5, len(means))), losses, (0.0, 0.0))
+    scores = np.zeros((1, 5, len(means)))
+    return Candidates(POINTS[: len(means)], None, scores, losses, (0.0, 0.0))
 
 
 def test_the_best_threshold_of_every_ridge_and_its_neighbours_come_first():
@@ -31,3 +35,13 @@ def test_points_far_behind_the_best_gain_no_term():
 def test_points_without_a_score_are_not_judged():
     found = candidates([0.0, np.nan, 1.0, 9.0])
     assert found.promising(first=False) == [0, 1, 2]
+
+
+def test_folds_without_any_score_do_not_keep_terms_from_being_added():
+    scores = np.array([[[0.1, 0.3], [np.nan, np.nan], [0.2, 0.4]]])
+    before = Candidates(POINTS[:2], None, scores, None, (0.0, 0.0))
+    after = replace(before, points=[(2, 0.1, 0.0), (2, 0.1, 0.1)], output_scores=scores + 0.2)
+    assert before.promising(first=False) == [1]
+    found = gain(before, after, 1.0)
+    assert found.is_worth_it
+    assert found.share == pytest.approx(0.2)

@@ -179,7 +179,7 @@ def test_nothing_is_added_to_a_constant_response():
     model = FasTRRegressorCV(**GRID).fit(X, np.full(120, 2.0))
     assert model.n_terms_ == 1
     assert not model.coef_.any()
-    assert_array_equal(model.predict(X), np.full(120, 2.0))
+    assert_allclose(model.predict(X), 2.0, rtol=1e-12)
 
 
 def test_counts_and_classes_take_more_terms_where_these_pay():
@@ -236,6 +236,35 @@ def test_folds_that_agree_are_refitted_and_others_averaged(noise):
     assert told in model.choice_
     assert "as " in model.choice_
     assert "as " not in asked.choice_
+
+
+def test_folds_that_all_find_nothing_agree():
+    X, y, _ = draw()
+    constant = np.full(120, 2.0)
+    with pytest.warns(UserWarning, match="The coefficient of output 1 is zero"):
+        model = FasTRRegressorCV(**GRID).fit(X, np.stack([y, constant], axis=1))
+    alone = FasTRRegressorCV(**GRID).fit(X, y)
+    assert model.refitted_
+    assert_allclose(model.agreement_, (20 * alone.agreement_ + 20) / 40, atol=0.01)
+
+
+def test_one_fold_has_nothing_to_agree_with():
+    X, y, _ = draw()
+    rows = np.arange(120)
+    model = FasTRRegressorCV(**GRID, cv=[(rows[30:], rows[:30])]).fit(X, y)
+    assert np.isnan(model.agreement_)
+    assert model.refitted_
+    assert model.choice_.endswith("; fitted to all samples.")
+
+
+def test_folds_may_be_masks():
+    X, y, _ = draw()
+    held = np.arange(120) % 3
+    masks = [(held != fold, held == fold) for fold in range(3)]
+    numbers = [(np.flatnonzero(train), np.flatnonzero(test)) for train, test in masks]
+    found, expected = (FasTRRegressorCV(**GRID, cv=cv).fit(X, y) for cv in (masks, numbers))
+    assert_array_equal(found.coef_, expected.coef_)
+    assert_array_equal(found.held_out_.samples, expected.held_out_.samples)
 
 
 def test_a_single_fold_that_goes_astray_does_not_keep_the_choice_from_all_data():

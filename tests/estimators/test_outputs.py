@@ -287,6 +287,14 @@ def test_outputs_of_a_model_are_models_of_one():
     assert alone.outputs_ == [alone]
 
 
+def test_a_second_fit_forgets_the_evidence_of_the_first():
+    X, Y = draw()
+    model = FasTRRegressor(refit_support="evidence", random_state=0).fit(X, Y[:, 0])
+    model.set_params(refit_support=False).fit(X, Y)
+    assert not hasattr(model, "evidence_")
+    assert len(model.outputs_) == 3
+
+
 def test_classes_of_a_model_are_models_of_two():
     X, y = draw_classes()
     for one, name in zip(FasTRClassifier(random_state=0).fit(X, y).outputs_, "abcd", strict=True):

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -95,6 +97,22 @@ def test_the_slices_that_are_most_alike_are_named():
     P = X.transpose(0, 2, 1) @ models.components[0][0, 0][:, None]
     expected = np.abs(np.corrcoef(P[..., 0].T)) - np.eye(4)
     assert design.correlation[1] == pytest.approx(expected.max())
+
+
+@pytest.mark.parametrize("p", [600, 1100, 6000])
+def test_modes_of_many_slices_are_compared_in_parts(p):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, p))
+    pair = (p - 40, p - 39)
+    X[:, pair[0]] = X[:, pair[1]] + 1e-6 * rng.normal(size=30)
+    problem = make_problem(as_source(X), rng.normal(size=30), x_scale=1.0, fit_intercept=True)
+    tracemalloc.start()
+    (design,) = designs(problem, Models.random(1, 1, (p,), rng), 1.0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert tuple(design.alike[0]) == pair
+    assert design.correlation[0] > 0.999
+    assert peak < 8 * (20 * 30 * p + 3 * 512 * min(p, 5000)) + 1e6
 
 
 def test_slices_that_do_not_vary_are_like_none():

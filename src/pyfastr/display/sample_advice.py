@@ -69,7 +69,10 @@ def _small_scores(part: Any, held_out: Any, sizes: Array) -> Iterator[Advice]:
     least, wanted, of_class = int(sizes.min()), LEAST_HELD_OUT, ""
     if hasattr(part, "classes_"):
         labels = np.unique(held_out.target)
-        counts = [np.bincount(held_out.folds[held_out.target == own]) for own in labels]
+        counts = [
+            np.bincount(held_out.folds[held_out.target == own], minlength=len(sizes))
+            for own in labels
+        ]
         least, wanted = min(int(c.min()) for c in counts), LEAST_OF_CLASS
         of_class = " of a class"
     if least < wanted:

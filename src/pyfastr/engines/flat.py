@@ -13,7 +13,7 @@ from pyfastr.engines import kernels
 
 Array = NDArray[Any]
 
-# Of columns in float64 that are multiplied at one time, where these can be read alone.
+# X whose columns can be read alone is multiplied in parts of at most this size, in float64.
 COLUMN_BYTES = 64 << 20
 
 

@@ -40,7 +40,7 @@ class Candidates:
     losses : ndarray of shape (S, G) or None
         Of all samples that are held out, where the score is the default.
     seconds : (float, float)
-        That the fits took, and the scores.
+        What the fits took, and the scores.
     """
 
     points: list[Point]
@@ -78,8 +78,13 @@ class Candidates:
 
     @property
     def merits(self) -> Array:
-        """What points are compared by, ``(S, G)`` or ``(F, G)``: more is better."""
-        return self.scores if self.losses is None else -self.losses
+        """What points are compared by, ``(S, G)`` or ``(F, G)``: more is better.
+
+        Folds without any score are left out.
+        """
+        rows = self.scores if self.losses is None else -self.losses
+        is_scored = np.isfinite(rows).any(axis=1)
+        return rows[is_scored] if is_scored.any() else rows
 
     def of(self, point: int) -> TaskFits:
         """Return the fits of one point in all folds."""

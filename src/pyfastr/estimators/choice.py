@@ -160,7 +160,7 @@ class FasTRSelection(
         every = np.arange(scoring.data.source.shape[0])
         best = scoring.fitted(mean, np.arange(len(zero)), every)
         best.set_params(threshold=self.threshold_, ridge=self.ridge_, n_terms=self.n_terms_)
-        best.design_ = _mean_design(chosen[0].models, data, best._settings(data.source.shape))
+        best.design_ = _mean_design(chosen[0], data, best._settings(data.source.shape))
         self.best_estimator_ = best
 
     @property
@@ -268,7 +268,8 @@ class FasTRSelection(
         found = self._candidates(data, scoring, splits)
         tried = Tried(*found, scoring, splits, self.one_standard_error)
         self.agreement_ = agreement(tried.fits_of(tried.leaders[0]))
-        self.refitted_ = self.agreement_ >= AGREEING if self.refit == "auto" else bool(self.refit)
+        differ = self.agreement_ < AGREEING
+        self.refitted_ = not differ if self.refit == "auto" else bool(self.refit)
         is_one = self.refitted_ or self.one_standard_error
         fits = self._describe(tried, [tried.choose()] if is_one else tried.leaders)
         if self.refitted_:
@@ -405,10 +406,12 @@ def _known(fits: TaskFits, data: Data) -> Models | None:
     return Models([c[some] for c in found.components], found.scales[some], output)
 
 
-def _mean_design(found: Models, data: Data, settings: Settings) -> Design | list[Design] | None:
+def _mean_design(fits: TaskFits, data: Data, settings: Settings) -> Design | list[Design] | None:
     """Return the mean of what all samples say of the models of folds."""
-    n_outputs = data.n_outputs or 1
-    models = Models(found.components, found.scales, found.task % n_outputs)
+    n_outputs, found = data.n_outputs or 1, fits.models
+    output = found.task % n_outputs
+    units = fits.data.problem.y_scale[found.task] / data.problem.y_scale[output]
+    models = Models(found.components, found.scales * units[:, None], output)
     several = designs_at_end(data.problem, models, settings)
     if several is None:
         return None

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from pyfastr.estimators.candidates import Gain
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
@@ -24,7 +26,7 @@ def choice_sentence(
     gains : sequence of Gain
         Of further terms that were tried; empty if `n_terms` says how many there are.
     agreement : float
-        Median cosine between the folds' coefficients.
+        Median cosine between the folds' coefficients; NaN of one fold.
     refitted : bool
         Whether the choice was fitted to all samples, rather than taken as a mean of `n_points`.
     n_points : int
@@ -34,6 +36,8 @@ def choice_sentence(
     terms = counted(n_terms)
     why = f"{terms}: {_told_of(gains)}" if gains else terms
     alike = f"median cosine {agreement:.2f}"
+    if np.isnan(agreement):
+        return f"{why}; {'fitted to all samples' if refitted else 'the model of the only fold'}."
     if refitted:
         reason = "" if is_asked else ", as the folds' coefficients agree"
         return f"{why}; fitted to all samples{reason} ({alike})."

@@ -15,8 +15,9 @@ from pyfastr.solver.losses import POISSON
 
 Array = NDArray[Any]
 
-# A lead is clear beyond so many standard errors of it, and beyond what would matter to anybody. Few
-# folds tell their spread badly, and what is better than a constant must be so beyond doubt.
+# A lead is clear if it is more than so many of its standard errors, and large enough to matter. A
+# standard error of a few folds is itself uncertain, so that such a lead must be twice as large, and
+# so must be that of the reference over a constant.
 CHANCE, CHANCE_OF_FOLDS, LEAST_LEAD = 1.0, 2.0, 0.015
 
 

@@ -201,9 +201,12 @@ class Data:
 
     def predictors(self, models: Models, fitted: Array) -> Array:
         """Linear predictors ``(K, N)``: fitted values with intercept and covariates."""
+        return self.with_nuisance(models, fitted, self.nuisance_coefficients(models, fitted))
+
+    def with_nuisance(self, models: Models, fitted: Array, nuisance: Array) -> Array:
+        """Return the same with known coefficients ``(K, q)`` of intercept and covariates."""
         scale = self.problem.y_scale[models.task][:, None]
-        nuisance = self.nuisance_coefficients(models, fitted) @ self.nuisance_columns.T
-        return fitted * scale + nuisance
+        return fitted * scale + nuisance @ self.nuisance_columns.T
 
     def _left(self, fitted: Array, task: Array) -> tuple[Array, Array]:
         """Return what intercept and covariates are to explain, ``(K, N)``, and its units."""

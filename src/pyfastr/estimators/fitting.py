@@ -174,6 +174,8 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, DispatchMixin, LinearTensorMi
         self.starts_ = _own(data, solution.starts)
         if self.refit_support == "evidence":
             self.evidence_ = solution.evidence if data.n_outputs else float(solution.evidence[0])
+        else:
+            self.__dict__.pop("evidence_", None)
 
     def _warn(self, data: Data, solution: Fit) -> None:
         """Say what a person should not miss."""

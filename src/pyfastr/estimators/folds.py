@@ -184,6 +184,5 @@ def grow_folds(
 def _task_fits(tasks: Data, fits: GridFits) -> TaskFits:
     """Add what intercept and covariates contribute to fits."""
     nuisance = tasks.nuisance_coefficients(fits.models, fits.fitted)
-    scale = tasks.problem.y_scale[fits.models.task][:, None]
-    predictors = fits.fitted * scale + nuisance @ tasks.nuisance_columns.T
+    predictors = tasks.with_nuisance(fits.models, fits.fitted, nuisance)
     return TaskFits(fits.models, predictors, nuisance, fits.begun_from, tasks)

@@ -10,11 +10,11 @@ from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import terms_needed
 from pyfastr.estimators.folds import Split
 
-# Both are relative, so they serve every data set: from exact data to labels that are mostly noise.
-# The highest leaves hardly more than one entry a mode, which noise hides at all lower ones; of
-# hundreds of entries known to four digits the lowest loses none.
+# Thresholds and ridges are relative, so they serve every data set, from exact data to labels that
+# are mostly noise. The highest threshold leaves hardly more than one entry a mode; the lowest keeps
+# hundreds of entries that are known to four digits.
 THRESHOLDS = (0.0, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.35, 0.55, 0.9)
-# Labels say so little that one entry a mode wins by chance.
+# Labels tell so little that higher thresholds, which leave one entry a mode, would win by chance.
 LABEL_THRESHOLDS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.06, 0.1, 0.2, 0.35, 0.55)
 RIDGES = (1e-5, 0.01, 0.1, 1.0, 10.0)
 # Fewer samples than free parameters are fitted exactly by a ridge of next to nothing: in scores of

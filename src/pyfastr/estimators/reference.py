@@ -1,4 +1,4 @@
-"""Ridge regression on flattened samples, in the folds of a choice: what the structure is up to.
+"""Ridge regression on flattened samples, in the folds of a choice: what structure competes with.
 
 Its coefficient has an entry for each of X, and is never made. With the inner products of all pairs
 of samples (dual), or with the samples themselves where these have fewer entries than there are

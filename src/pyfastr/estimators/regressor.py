@@ -300,8 +300,8 @@ class FasTRRegressor(NumberMixin, FasTRBase):
             that of a cluster stays with its workers.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Numbers of 0 or more if the loss is "poisson". Several outputs are fitted each for
-            itself, but share every pass over X. Each is what a fit of it alone would be, up to
-            rounding and as far as `random_state` is an int.
+            itself, but share every pass over X. Each is what a fit of it alone would be, but for
+            rounding, which `tol` may magnify, and if `random_state` is an int.
         sample_weight : array-like of shape (n_samples,), optional
             Whole-number weights equal repeated samples.
         covariates : array-like of shape (n_samples, n_covariates), optional

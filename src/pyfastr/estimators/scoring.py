@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,26 +27,30 @@ from pyfastr.sources.namespaces import take
 Array = NDArray[Any]
 
 
-class KnownRegressor(RegressorMixin, BaseEstimator):
+class Known(BaseEstimator):
     """An estimator whose predictions are known already: X holds the numbers of samples."""
 
-    def __init__(self, prediction: Array) -> None:
-        self.prediction = prediction
-
-    def fit(self, X: Any, y: Any) -> "KnownRegressor":
+    def fit(self, X: Any, y: Any) -> Self:
         """Do nothing."""
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
+
+class KnownRegressor(RegressorMixin, Known):
+    """One of predicted numbers."""
+
+    def __init__(self, prediction: Array) -> None:
+        self.prediction = prediction
+
     def predict(self, X: Array) -> Array:
         """Look the predictions up."""
         return self.prediction[X[:, 0]]
 
 
-class KnownClassifier(ClassifierMixin, BaseEstimator):
-    """The same for decision values of two classes, or of each of more."""
+class KnownClassifier(ClassifierMixin, Known):
+    """One of decision values of two classes, or of each of more."""
 
     def __init__(self, decision: Array, classes: Array, calibration: Callable[[], float]) -> None:
         self.decision = decision
@@ -57,13 +61,6 @@ class KnownClassifier(ClassifierMixin, BaseEstimator):
     def classes_(self) -> Array:
         """The classes."""
         return self.classes
-
-    def fit(self, X: Any, y: Any) -> "KnownClassifier":
-        """Do nothing."""
-        return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
 
     def decision_function(self, X: Array) -> Array:
         """Look the decisions up."""

@@ -57,10 +57,11 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         ``(N - dof) log RSS``. It needs neither `thresholds`, nor any but the least of `ridges`, and
         is of the squared loss only.
     one_standard_error : bool, default=False
-        By default a choice has the number of terms whose five best points have the least mean
-        squared error (or deviance) of all held-out samples, the ridge of the best of them, and the
-        highest threshold that falls short of it by less than a standard error of the difference,
-        sample by sample. Other scores are compared fold by fold, by half a standard error.
+        By default a choice has the number of terms that paid, the ridge of the point with the least
+        mean squared error (or deviance) of all held-out samples, and the highest threshold that
+        falls short of it by less than a standard error of the difference, sample by sample. Other
+        scores are compared fold by fold, by half a standard error. Of numbers of terms that are
+        listed, the one counts whose five best points are the best on average.
         True chooses the simplest model (fewest terms, then largest threshold, then largest ridge)
         whose score is within one standard error of the best.
     refit : bool or "auto", default="auto"
@@ -87,8 +88,8 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
     refitted_ : bool
         Whether the choice was fitted to all data, rather than taken as the mean of the folds'.
     agreement_ : float
-        Median cosine between the coefficients of different folds at the best point. Not there by
-        evidence.
+        Median cosine between the coefficients of different folds at the best point; NaN if there is
+        one fold. Not there by evidence.
     averaged_ : ndarray of int
         The points of `cv_results_` that a mean is of, the best first; the choice alone if it was
         fitted to all data.
@@ -117,6 +118,8 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         tells of y is not a sum of so few outer products.
     coef_, factors_, scales_, intercept_, design_, n_iter_, converged_, history_, starts_
         Of the best estimator; the last four only of a refit.
+    outputs_ : list of FasTRRegressorCV
+        Each of several outputs as a fitted choice of one.
     symmetric_modes_, tensor_shape_in_, n_features_in_ : tuple of int or None, tuple of int, int
 
     Examples
@@ -194,8 +197,9 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
             of .npy or NIfTI files, one a sample, are read block by block within the memory budget.
             A Dask array is computed once if it fits the budget, else chunk by chunk in every pass;
             that of a cluster stays with its workers.
-        y : array-like of shape (n_samples,)
-            Numbers of 0 or more if the loss is "poisson".
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Numbers of 0 or more if the loss is "poisson". Several outputs share threshold, ridge
+            and number of terms, chosen by the mean of their scores, and every pass over X.
         sample_weight : array-like of shape (n_samples,), optional
             Counts in fits and scores.
         covariates : array-like of shape (n_samples, n_covariates), optional
@@ -226,7 +230,7 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,) or (n_samples, n_outputs), as y was
             Mean counts if the loss is "poisson". A Dask array if X is one, not computed yet.
         """
         return self.best_estimator_.predict(X, covariates)
@@ -269,7 +273,7 @@ class FasTRClassifierCV(LabelsMixin, FasTRSelection):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
+    classes_ : ndarray of shape (n_classes,)
     calibration_ : float
         As in :class:`FasTRClassifier`, but for the squared loss fitted to held-out decisions.
     best_estimator_ : FasTRClassifier
@@ -284,6 +288,8 @@ class FasTRClassifierCV(LabelsMixin, FasTRSelection):
         As in :class:`FasTRRegressorCV`; the ridge regression is on labels -1 and 1.
     coef_, factors_, scales_, intercept_, design_, n_iter_, converged_, history_, starts_
         Of the best estimator; the last four only of a refit.
+    outputs_ : list of FasTRClassifierCV
+        Each of more than two classes against the rest, as a fitted choice of one.
     symmetric_modes_, tensor_shape_in_, n_features_in_ : tuple of int or None, tuple of int, int
 
     Examples
@@ -360,7 +366,8 @@ class FasTRClassifierCV(LabelsMixin, FasTRSelection):
         ----------
         X : array-like of shape (n_samples, p1, ..., pM)
         y : array-like of shape (n_samples,)
-            Two classes, labelled in any way.
+            Two classes or more, labelled in any way. More than two are each set against the rest,
+            and share threshold, ridge and number of terms.
         sample_weight : array-like of shape (n_samples,), optional
         covariates : array-like of shape (n_samples, n_covariates), optional
         **params : dict
@@ -390,7 +397,7 @@ class FasTRClassifierCV(LabelsMixin, FasTRSelection):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,), or (n_samples, n_classes) of more than two classes
         """
         return self.best_estimator_.decision_function(X, covariates)
 

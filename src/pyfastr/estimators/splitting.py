@@ -4,6 +4,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import (
     GroupKFold,
@@ -16,6 +17,8 @@ from sklearn.utils import check_random_state
 
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.folds import Split
+
+Array = NDArray[Any]
 
 
 def make_splits(
@@ -34,6 +37,7 @@ def make_splits(
         raise ValueError(
             f"cv is {given!r}, which cannot split these {n_samples} samples: {error}"
         ) from error
+    splits = [(_numbers(train), _numbers(test)) for train, test in splits]
     for fold, (train, test) in enumerate(splits):
         n_train = int(counts[np.unique(train)].sum())
         if not len(test) or n_train < 2:
@@ -41,7 +45,13 @@ def make_splits(
                 f"cv gives fold {fold} {n_train} training samples that count and {len(test)} "
                 "held-out samples; expected at least 2 and 1."
             )
-    return [(np.asarray(train), np.asarray(test)) for train, test in splits]
+    return splits
+
+
+def _numbers(samples: Any) -> Array:
+    """Return the numbers of samples, which may be given as a mask."""
+    given = np.asarray(samples)
+    return np.flatnonzero(given) if given.dtype == bool else given
 
 
 def _splitter(n_splits: int, classify: bool, grouped: bool, random_state: Any) -> Any:

@@ -103,9 +103,11 @@ class Tried:
 def agreement(fits: TaskFits) -> float:
     """Return the median cosine of the angle between the coefficients of different folds.
 
-    One fold of five that has missed what the others found leaves most pairs alike.
+    One fold of five that has missed what the others found leaves most pairs alike. Coefficients
+    that are both zero are alike, and what a single fold agrees with is not known: NaN.
     """
-    all_pairs = cosines(fits.models)
+    all_pairs, is_zero = cosines(fits.models), ~fits.models.scales.any(axis=1)
+    all_pairs[np.ix_(is_zero, is_zero)] = 1.0
     output = fits.models.task % (fits.data.n_outputs or 1)
     others = (output[:, None] == output) & ~np.eye(len(all_pairs), dtype=bool)
-    return float(np.median(all_pairs[others])) if others.any() else 1.0
+    return float(np.median(all_pairs[others])) if others.any() else np.nan

@@ -23,6 +23,9 @@ LEAST_RIDGE = 1e-10
 N_COPIES = 4
 # A feature whose length is a smaller share of its mode's longest does not vary.
 CONSTANT = 1e-7
+# Slices that are compared with all others at one time, and the most that a mode may have for that:
+# of more only neighbours are compared, which are the likeliest to be alike.
+AT_ONE_TIME, MOST_COMPARED = 512, 5000
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +40,7 @@ class Design:
         Their sum: the free parameters that the ridge leaves, intercept and covariates among them.
     alike : ndarray of shape (M, 2)
         Numbers of the two slices of each mode that are hardest to tell apart, or -1 where no two
-        vary.
+        vary. Of more than 5000 slices only neighbours are compared.
     correlation : ndarray of shape (M,)
         Of the features of these two, without its sign.
     """
@@ -150,10 +153,23 @@ def _most_alike(features: Array) -> tuple[int, int, float]:
         varies = np.flatnonzero(length > CONSTANT * length.max(initial=0.0))
         if len(varies) < 2:
             continue
-        unit = term[:, varies] / length[varies]
-        gram = np.abs(unit.T @ unit)
-        np.fill_diagonal(gram, -1.0)
-        i, j = np.unravel_index(np.argmax(gram), gram.shape)
-        if gram[i, j] > best[2]:
-            best = (int(varies[i]), int(varies[j]), float(min(gram[i, j], 1.0)))
+        i, j, correlation = _largest_product(term[:, varies] / length[varies])
+        if correlation > best[2]:
+            best = (int(varies[i]), int(varies[j]), min(correlation, 1.0))
+    return best
+
+
+def _largest_product(columns: Array) -> tuple[int, int, float]:
+    """Two of the columns with the largest inner product, and its size."""
+    if columns.shape[1] > MOST_COMPARED:
+        beside = np.abs(np.einsum("np,np->p", columns[:, :-1], columns[:, 1:]))
+        first = int(np.argmax(beside))
+        return first, first + 1, float(beside[first])
+    best = (-1, -1, 0.0)
+    for start in range(0, columns.shape[1] - 1, AT_ONE_TIME):
+        products = np.abs(columns[:, start : start + AT_ONE_TIME].T @ columns[:, start:])
+        np.fill_diagonal(products, -1.0)
+        i, j = np.unravel_index(np.argmax(products), products.shape)
+        if products[i, j] > best[2]:
+            best = (start + int(i), start + int(j), float(products[i, j]))
     return best

@@ -13,7 +13,7 @@ from pyfastr.solver.models import Models
 from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.policy import ProposalPolicy, SearchPolicy
 from pyfastr.solver.problem import Problem
-from pyfastr.solver.starts import power_sweeps
+from pyfastr.solver.starts import power_sweeps, unit_rows
 from pyfastr.solver.ties import Ties
 
 Array = NDArray[Any]
@@ -51,7 +51,7 @@ def _nearest(sums: Array, policy: ProposalPolicy, ties: Ties) -> list[Array]:
     n_starts = policy.steepest_starts if sum(p > 1 for p in shape) > 2 else 1
     best, reached = list[Array](), np.full(len(sums), -np.inf)
     for at in _large_entries(sums, n_starts):
-        rows = [np.eye(p)[i] for p, i in zip(shape, at, strict=True)]
+        rows = unit_rows(at, shape)
         rows = power_sweeps(sums, rows, dense, policy.steepest_sweeps, ties)
         value = np.abs(np.sum(project_own(sums[:, None], rows, 0)[:, 0] * rows[0], axis=-1))
         ahead = value > reached

@@ -1,5 +1,6 @@
 """Starts: proposed in batches, shaken and raced while the ridge cools, then polished."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -122,8 +123,13 @@ def power_sweeps_from_largest(
     """
     largest = np.abs(sums).reshape(len(sums), -1).argmax(axis=1)
     at = np.unravel_index(largest, sums.shape[1:])
-    rows = [np.eye(p)[i] for p, i in zip(sums.shape[1:], at, strict=True)]
-    return power_sweeps(sums, rows, penalty, n_sweeps, ties)
+    return power_sweeps(sums, unit_rows(at, sums.shape[1:]), penalty, n_sweeps, ties)
+
+
+def unit_rows(at: Sequence[Array], shape: Sequence[int]) -> list[Array]:
+    """Rows ``(L, p_m)`` of every mode that are one at a place of their own, and zero elsewhere."""
+    pairs = zip(at, shape, strict=True)
+    return [np.equal(own[:, None], np.arange(p)).astype(float) for own, p in pairs]
 
 
 def power_sweeps(
