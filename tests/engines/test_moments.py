@@ -1,12 +1,14 @@
 """Equations made of second moments against those made of samples, and where each serves."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from pyfastr.engines import Engine
 from pyfastr.engines.local import LocalEngine
-from pyfastr.engines.moments import MOST_ENTRIES, parts_of_tasks
+from pyfastr.engines.moments import BLOCK_BYTES, MOST_ENTRIES, parts_of_tasks
 from pyfastr.solver.models import Models
 from pyfastr.solver.problem import make_problem
 from pyfastr.sources import ArraySource
@@ -69,6 +71,20 @@ def test_x_is_read_once_for_any_number_of_equations(n_models):
         engine.mode_equations(some, mode)
         engine.joint_equations(some)
     assert engine.passes == 1
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_many_samples_are_worked_on_a_few_at_a_time(weighted):
+    engine, models = draw((8, 8), n_samples=100_000, mean=3.0, weighted=weighted)
+    expected = Engine.mode_equations(engine, models, 1, judged=True)
+    passes = engine.passes
+    tracemalloc.start()
+    found = engine.mode_equations(models, 1, judged=True)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert_same(found, expected, 1e-9)
+    assert engine.passes - passes == (9 if weighted else 3)
+    assert peak < 4 * BLOCK_BYTES < engine.n_bytes
 
 
 @pytest.mark.parametrize(

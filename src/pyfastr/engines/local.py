@@ -14,7 +14,7 @@ from pyfastr.engines.centre import Centre
 from pyfastr.engines.draws import Draw
 from pyfastr.engines.equations import Equations, Fits
 from pyfastr.engines.features import Block
-from pyfastr.engines.moments import Moments, Some, are_worth_making
+from pyfastr.engines.moments import Moments, Some, are_worth_making, n_reads
 from pyfastr.engines.parallel import in_order
 from pyfastr.engines.samples import Samples
 from pyfastr.sources import RoundedSource, Source, is_in_memory, thin
@@ -108,9 +108,8 @@ class LocalEngine(Engine):
             self._is_at_hand() and are_worth_making(self.shape, self.samples, len(models.task))
         )
         if self._uses_moments and self._moments is None:
-            self.passes += 1
-            X = np.concatenate([self._values(rows) for rows in self._slices])
-            self._moments = Moments.of(X, self.samples, self.scale)
+            self.passes += n_reads(self.shape, self.samples)
+            self._moments = Moments.of(self._values, self.shape, self.samples, self.scale)
         return self._moments
 
     def _is_at_hand(self) -> bool:
