@@ -158,7 +158,7 @@ def test_a_choice_by_evidence_has_no_score():
     assert performance_card(model, None).value == "unknown"
     (text,) = performance_text(model, model, None)
     assert 'criterion="cv"' in text
-    assert "(N − dof) log RSS" in " ".join(methods_text(model, model))
+    assert "(N − dof) log(RSS / (N − dof))" in " ".join(methods_text(model, model))
 
 
 def test_the_methods_have_the_numbers_of_the_fit():

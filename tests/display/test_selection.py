@@ -83,7 +83,7 @@ def test_a_choice_by_evidence_is_drawn_by_the_number_of_terms(draw):
     assert_allclose(line.get_ydata(), model.scores_path_.ravel())
     (mark,) = panel.collections
     assert_allclose(mark.get_offsets(), [[model.n_terms_, model.best_score_]])
-    assert panel.get_ylabel() == "−(N − dof) log RSS"
+    assert panel.get_ylabel() == "−(N − dof) log(RSS / (N − dof))"
 
 
 def test_one_threshold_is_drawn_along_ridges(draw):

@@ -209,6 +209,14 @@ def test_the_evidence_takes_terms_while_it_rises():
     assert_array_equal(asked.scores_path_, model.scores_path_)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_evidence_takes_no_term_that_is_noise(seed):
+    X, y, _ = draw(1, 90, (6, 5), noise=0.1, seed=seed)
+    model = FasTRRegressorCV(criterion="evidence", random_state=0).fit(X, y)
+    assert model.n_terms_ == 1
+    assert np.asarray(model.cv_results_["param_n_terms"]).tolist() == [1, 2]
+
+
 def median_cosine(coefs):
     rows = np.reshape(coefs, (len(coefs), -1))
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)

@@ -171,8 +171,9 @@ def _choice(part: Any) -> Iterator[str]:
         return
     if part.criterion == "evidence":
         yield (
-            "The entries that are not zero were chosen by the lowest (N − dof) log RSS, without a "
-            f"threshold, with ε = {traits.number(part.ridge_)}."
+            "The entries that are not zero were chosen by the lowest "
+            "(N − dof) log(RSS / (N − dof)), without a threshold, "
+            f"with ε = {traits.number(part.ridge_)}."
         )
         return
     yield _grid(part)

@@ -239,4 +239,6 @@ def _point(index: Any, tried: list[list[Any]], grid: list[list[Any]]) -> tuple[i
 
 def _merit(model: Any) -> str:
     """Name what was maximised."""
-    return traits.score_name(model) if traits.has_folds(model) else "−(N − dof) log RSS"
+    return (
+        traits.score_name(model) if traits.has_folds(model) else "−(N − dof) log(RSS / (N − dof))"
+    )

@@ -54,8 +54,8 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
     criterion : {"cv", "evidence"}, default="cv"
         "evidence" holds no data out, for samples too few to split and little noise: it fits with
         ``refit_support="evidence"``, and chooses support and number of terms by the lowest
-        ``(N - dof) log RSS``. It needs neither `thresholds`, nor any but the least of `ridges`, and
-        is of the squared loss only.
+        ``(N - dof) log(RSS / (N - dof))``. It needs neither `thresholds`, nor any but the least of
+        `ridges`, and is of the squared loss only.
     one_standard_error : bool, default=False
         By default a choice has the number of terms that paid, the ridge of the point with the least
         mean squared error (or deviance) of all held-out samples, and the highest threshold that
@@ -94,7 +94,7 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         The points of `cv_results_` that a mean is of, the best first; the choice alone if it was
         fitted to all data.
     best_score_ : float
-        Its mean score, or its negative ``(N - dof) log RSS``.
+        Its mean score, or its negative ``(N - dof) log(RSS / (N - dof))``.
     best_estimator_ : FasTRRegressor
         Fitted to all data, or the mean of the folds' models.
     cv_results_ : dict of arrays

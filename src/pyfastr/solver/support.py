@@ -80,7 +80,7 @@ def _share_of_ridge(problem: Problem, models: Models, n_free: Array, policy: Sea
 
 @dataclass(frozen=True)
 class Supported:
-    """Models refitted on thinned supports, and ``(N - dof) log RSS`` of each."""
+    """Models refitted on thinned supports, and the evidence of each."""
 
     models: Models
     evidence: Array
@@ -111,8 +111,9 @@ def thin_supports(
 ) -> Supported:
     """Thin every candidate by a logarithmic penalty of each weight, and refit what is left.
 
-    The lowest ``(N - dof) log RSS`` is the evidence with the noise variance and the coefficients
-    integrated out; unlike BIC and GCV it chooses well where N is close to the degrees of freedom.
+    The lowest ``(N - dof) log(RSS / (N - dof))`` has the most evidence, the noise variance and the
+    coefficients integrated out; unlike BIC and GCV it chooses well where N is close to the degrees
+    of freedom.
     """
     own = policy.evidence
     sparsities = own.sparsities if sparsities is None else sparsities
@@ -168,10 +169,10 @@ def _masks(models: Models, thin: Array, zero: float) -> list[Array]:
 
 
 def evidence(problem: Problem, fits: Polished, n_free: Array, policy: SearchPolicy) -> Array:
-    """``(N - dof) log RSS`` of fits with so many free entries; smaller is better."""
+    """``(N - dof) log(RSS / (N - dof))`` of fits with so many free entries; less is better."""
     left = (problem.n_effective - problem.n_nuisance)[fits.models.task] - n_free
     left = np.maximum(left, policy.evidence.least_spare)
-    return left * np.log(fits.rss + SMALLEST_SHARE * problem.n_samples)
+    return left * np.log((fits.rss + SMALLEST_SHARE * problem.n_samples) / left)
 
 
 def _n_free(masks: list[Array], problem: Problem) -> Array:
