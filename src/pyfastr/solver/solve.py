@@ -241,6 +241,7 @@ def _swept(
         order=settings.order,
         max_iter=max_iter,
         tol=settings.tol,
+        keep_losses=keep_losses,
     )
     is_refitted = settings.refit_support is True
     is_judged = len(second) > 0 or (is_refitted and keep_losses)
