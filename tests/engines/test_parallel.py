@@ -13,7 +13,15 @@ import pytest
 from joblib.externals.loky import get_reusable_executor
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from pyfastr.engines.parallel import in_order, map_threads, one_thread, scratch, solve_vectors
+from pyfastr.engines.parallel import (
+    blas_for,
+    in_order,
+    map_threads,
+    one_thread,
+    scratch,
+    solve_vectors,
+)
+from pyfastr.sources import as_source
 
 
 def blas_threads():
@@ -178,3 +186,12 @@ def test_one_thread_starts_no_others_and_keeps_blas_to_one():
         assert {n for _, *own in found for n in own} == {1}
         assert {thread for thread, *_ in found} == {threading.get_ident()}
         assert set(blas_threads()) == {2}
+
+
+@pytest.mark.parametrize(("n_samples", "is_limited"), [(100, True), (100_000, False)])
+def test_blas_keeps_to_one_thread_for_small_data_alone(n_samples, is_limited):
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        with blas_for(as_source(np.zeros((n_samples, 4, 4)))):
+            inside = blas_threads()
+        assert inside == ([1] * len(before) if is_limited else before)

@@ -252,6 +252,19 @@ def test_sweeps_end_one_model_at_a_time_when_its_change_is_small(order):
         assert (change[: n - 1, k] > 1e-3).all()
 
 
+@pytest.mark.parametrize("order", ["cyclic", "simultaneous"])
+@pytest.mark.parametrize("n_samples", N_SAMPLES)
+def test_sweeps_are_the_same_whether_or_not_losses_are_kept(order, n_samples):
+    X, y, starts = draw((8, 3, 5), n_samples, 2, n_models=4)
+    problem = problem_of(X, y)
+    options = {"penalty": Penalty(0.1, 0.1), "order": order, "tol": 1e-3, "max_iter": 20}
+    kept, history, converged = run_sweeps(problem, starts, **options)
+    found, without, again = run_sweeps(problem, starts, **options, keep_losses=False)
+    assert_same(found, kept)
+    assert_array_equal(again, converged)
+    assert_array_equal(without.take(np.arange(4)).change, history.change)
+
+
 def test_the_loss_of_cyclic_sweeps_without_ridge_never_rises():
     X, y, starts = draw((8, 3, 5), 60, 2, n_models=5)
     problem = problem_of(X, y)

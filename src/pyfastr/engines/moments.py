@@ -8,7 +8,7 @@ flops a model of R terms, however many samples there are; from N of these they c
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -39,6 +39,8 @@ MOST_BYTES = 64 << 20
 BLOCK_BYTES = 8 << 20
 # Bytes that are made between the two multiplications from which on threads share the work.
 WORTH_THREADS = 4 << 20
+# Batches whose parts are remembered: those of a sweep's modes, and of a few sweeps side by side.
+N_PARTED = 32
 # What a difference leaves is mostly rounding below this share of what it was taken of.
 CANCELLATION = float(np.finfo(float).eps ** 0.5)
 
@@ -216,7 +218,7 @@ class Moments:
         if len(self.gram) == 1:
             starts = range(0, len(task), step)
             return [Part(slice(i, i + step), [(0, slice(None))]) for i in starts]
-        return parts_of_tasks(task, step)
+        return _parts_of(task.tobytes(), task.dtype.str, step)
 
     def _half(self, part: Part, own: Sequence[Array], mode: int) -> Array:
         """Multiply with what the other modes make of each term, from the left: ``(K, R p, P)``.
@@ -254,10 +256,14 @@ class Moments:
 
     def _is_faint(self, gram: Array, models: Coefficients, modes: Sequence[int]) -> Array:
         """Tell where X hardly varies along the components of the other modes than those asked."""
-        squares = [np.einsum("krp,krp->kr", c, c) for c in models.components]
+        squares: dict[int, Array] = {}
         size = np.zeros(len(gram))
         for mode in modes:
-            size += prod(squares[:mode] + squares[mode + 1 :]).sum(axis=1)
+            others = [m for m in range(len(self.shape)) if m != mode]
+            for m in others:
+                c = models.components[m]
+                squares[m] = np.einsum("krp,krp->kr", c, c) if m not in squares else squares[m]
+            size += prod(squares[m] for m in others).sum(axis=1)
         trace = np.einsum("kii->k", gram)
         return (trace != 0) & (trace < CANCELLATION * size * rows_of(self._traces, models.task))
 
@@ -391,6 +397,12 @@ def parts_of_tasks(task: Array, step: int) -> list[Part]:
         own.append((row, slice(start - begin, stop - begin)))
     parts.append(Part(slice(begin, None) if is_sorted else order[begin:], own))
     return parts
+
+
+@lru_cache(maxsize=N_PARTED)
+def _parts_of(task: bytes, dtype: str, step: int) -> list[Part]:
+    """Return the parts of tasks that a sweep asks about again and again."""
+    return parts_of_tasks(np.frombuffer(task, dtype), step)
 
 
 def _others(components: Sequence[Array], order: Sequence[int], mode: int) -> Array:

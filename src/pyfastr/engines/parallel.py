@@ -5,7 +5,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from math import prod
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from pyfastr.engines.solving import solve
+from pyfastr.sources import Source
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -26,6 +27,8 @@ LOCKED_ENTRIES = 500
 AHEAD = 3
 # Bytes of memory that a thread keeps for each use.
 MOST_SCRATCH = 32 << 20
+# X of so many bytes is multiplied sooner than threads of BLAS are woken and waited for.
+SMALL_BYTES = 1 << 20
 
 
 @cache
@@ -127,6 +130,17 @@ def _be_alone() -> None:
 def limited_blas() -> Iterator[None]:
     """Limit BLAS to one thread for many calls of `map_threads`, each of which would do so."""
     with _single_threaded_blas():
+        yield
+
+
+@contextmanager
+def blas_for(source: Source) -> Iterator[None]:
+    """Limit BLAS to one thread for all that is done with X, if that is small.
+
+    Where other work has the cores, waiting for a second thread takes longer than all products.
+    """
+    is_small = prod(source.shape) * source.dtype.itemsize <= SMALL_BYTES
+    with _single_threaded_blas() if is_small else nullcontext():
         yield
 
 

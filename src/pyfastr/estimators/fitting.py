@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from pyfastr.engines.parallel import blas_for
 from pyfastr.estimators.checkpoint import INTERVAL, check_checkpoint
 from pyfastr.estimators.coefficient import LazyCoefficient
 from pyfastr.estimators.data import Data, scaled
@@ -104,7 +105,8 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, DispatchMixin, LinearTensorMi
         """Solve, beginning from solutions of folds if there are any, and set the attributes."""
         problem = data.problem
         settings = self._settings(data.source.shape, known)
-        solution = solve(problem, settings, as_generator(self.random_state))
+        with blas_for(data.source):
+            solution = solve(problem, settings, as_generator(self.random_state))
         self._set_factors(data, solution.models)
         self._set_nuisance(data, data.nuisance_coefficients(solution.models, solution.fitted))
         self._set_history(data, solution)

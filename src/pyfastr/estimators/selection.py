@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.engines.parallel import blas_for
 from pyfastr.estimators.choice import CV_CONSTRAINTS, FasTRSelection
 from pyfastr.estimators.classifier import (
     CLASSIFIER_CONSTRAINTS,
@@ -216,7 +217,8 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         check_together(self)
         tensor, response = check_tensor_and_response(self, X, y, multi_output=True)
         data = self._checked_data(tensor, response.T, sample_weight, covariates)
-        self._select(data, X, response, self._routed(params))
+        with blas_for(data.source):
+            self._select(data, X, response, self._routed(params))
         return self
 
     @answers_in_kind
@@ -382,7 +384,8 @@ class FasTRClassifierCV(LabelsMixin, FasTRSelection):
         check_together(self)
         tensor, labels, weights = self._checked(X, y, sample_weight)
         data = self._checked_data(tensor, labels, weights, covariates)
-        self._select(data, X, np.asarray(y).reshape(-1), self._routed(params))
+        with blas_for(data.source):
+            self._select(data, X, np.asarray(y).reshape(-1), self._routed(params))
         self._calibrate_on_held_out(data)
         return self
 

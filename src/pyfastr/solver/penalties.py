@@ -53,11 +53,13 @@ class Penalty:
         that solutions are always finite.
         """
         entries = np.einsum("kii->ki", gram)
-        trace, n_used = entries.sum(axis=1), np.count_nonzero(entries, axis=1)
-        smallest = 4 * np.finfo(gram.dtype).eps
-        # Precision is that of the features there are: a mask may leave few.
-        amount = np.maximum(self.ridge / n_features, smallest / np.maximum(n_used, 1)) * trace
-        return np.where(trace > 0, amount, 1)
+        trace, smallest = entries.sum(axis=1), 4 * np.finfo(gram.dtype).eps
+        share = np.asarray(self.ridge / n_features)
+        if share.min(initial=smallest) < smallest:
+            # Precision is that of the features there are: a mask may leave few.
+            n_used = np.count_nonzero(entries, axis=1)
+            share = np.maximum(share, smallest / np.maximum(n_used, 1))
+        return np.where(trace > 0, share * trace, 1)
 
     def shrink(self, vectors: Array) -> Array:
         """Shrink every vector (last axis) by ``threshold * max|vector|``: the relative S_lambda."""

@@ -241,6 +241,7 @@ def _swept(
         order=settings.order,
         max_iter=max_iter,
         tol=settings.tol,
+        keep_losses=keep_losses,
     )
     is_refitted = settings.refit_support is True
     is_judged = len(second) > 0 or (is_refitted and keep_losses)
@@ -346,9 +347,16 @@ def _grid_starts(
         survivors = [f.survivors.take(slice(0, policy.grid.candidates)) for f in found]
         several = [*best, *survivors] if determined.any() else best
         candidates = Models.concatenate([m for m in several if not settled[m.task[0]]])
-        pace = pace_of(problem, n_terms, min(ridges), policy)
+        pace = _pace_at_ridges(problem, n_terms, min(ridges), policy)
         at_ridges |= _best_at_each_ridge(problem.to_search(), candidates, ridges, pace, policy)
     return Models.concatenate([model for t in tasks for model in at_ridges[t]]), sure
+
+
+def _pace_at_ridges(problem: Problem, n_terms: int, ridge: float, policy: SearchPolicy) -> Pace:
+    """Return how survivors are polished at other ridges: briefly where a sprint led to them."""
+    if can_sprint(problem, n_terms, policy):
+        return policy.race.sprint
+    return pace_of(problem, n_terms, ridge, policy)
 
 
 def _brief_starts(

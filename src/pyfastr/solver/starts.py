@@ -178,7 +178,9 @@ def anneal(
             # The update of the first mode tells how well the last sweep's models fit.
             begun = begun.take(field.judge(begun.loss, begun.misfit, sweep - 1 in pace.halvings))
         if not field.is_empty():
-            field.models = rest_of_sweep(now, field.models, begun, penalty, streams.weights)
+            field.models = rest_of_sweep(
+                now, field.models, begun.solution, penalty, streams.weights
+            )
             tell("search", sweep + 1, pace.n_sweeps)
     if not field.is_empty():
         field.end(problem.losses(field.models))

@@ -51,7 +51,7 @@ def refit(
         steps = [Step(now.ridge)] * policy.refit.n_steps
         joint = polish(problem, models.take(crawl), steps, policy, now.masks, tol)
         models = put(models, crawl, joint.models)
-    return run_sweeps(problem, models, penalty, max_iter=max_iter, tol=tol)[0]
+    return run_sweeps(problem, models, penalty, max_iter=max_iter, tol=tol, keep_losses=False)[0]
 
 
 def ridge_of_refit(

@@ -48,7 +48,7 @@ class History:
     def take(self, which: Array) -> "History":
         """Return the columns of some models, without rows in which none of them moved."""
         loss, change = (np.asarray(rows)[:, which] for rows in (self.loss, self.change))
-        moved = ~np.isnan(loss).all(axis=1)
+        moved = ~np.isnan(change).all(axis=1)
         return History(list(loss[moved]), list(change[moved]))
 
     def end(self, loss: Array) -> None:
@@ -214,19 +214,25 @@ def cyclic_sweep(
 ) -> tuple[Models, Updated]:
     """Update the modes in turn; return the models, and the first update with its old losses."""
     first = judged_update(problem, models, 0, penalty, draw_weights and draw_weights(models.task))
-    return rest_of_sweep(problem, models, first, penalty, draw_weights), first
+    return rest_of_sweep(problem, models, first.solution, penalty, draw_weights), first
+
+
+def unjudged_sweep(problem: Problem, models: Models, penalty: Penalty) -> tuple[Models, None]:
+    """Update the modes in turn, where nobody asks for the old losses."""
+    first = update_mode(problem, models, 0, penalty)
+    return rest_of_sweep(problem, models, first, penalty), None
 
 
 def rest_of_sweep(
     problem: Problem,
     models: Models,
-    first: Updated,
+    first: Array,
     penalty: Penalty,
     draw_weights: DrawWeights | None = None,
 ) -> Models:
-    """Take over the update of the first mode, and update the others in turn."""
+    """Take over the update ``(K, R, p)`` of the first mode, and update the others in turn."""
     sweep = TiedSweep(problem.ties, is_exact=draw_weights is None)
-    models = sweep.replace(models, 0, first.solution)
+    models = sweep.replace(models, 0, first)
     for mode in range(1, len(models.components)):
         draw = draw_weights and draw_weights(models.task)
         models = sweep.replace(models, mode, update_mode(problem, models, mode, penalty, draw))
@@ -305,6 +311,12 @@ def _replace_all(problem: Problem, models: Models, solutions: list[Array]) -> Mo
     return Models(turned, np.mean(scales, axis=0), models.task)
 
 
+SWEEPS: dict[Order, Callable[..., tuple[Models, Updated | None]]] = {
+    "cyclic": cyclic_sweep,
+    "simultaneous": simultaneous_sweep,
+}
+
+
 @limited_blas()
 def run_sweeps(
     problem: Problem,
@@ -314,19 +326,20 @@ def run_sweeps(
     order: Order = "cyclic",
     max_iter: int = 1000,
     tol: float = 1e-3,
+    keep_losses: bool = True,
 ) -> tuple[Models, History, Array]:
     """Sweep until every model changes by at most `tol`, or `max_iter` sweeps have run.
 
     Returns the models, the history, and which models converged. A model that stands still leaves
     the batch, so that the others' sweeps get cheaper. The loss of a model's last sweep is not known
-    yet: `History.end` takes it.
+    yet: `History.end` takes it. Others cost something, too, and may be left unknown.
     """
-    one_sweep = cyclic_sweep if order == "cyclic" else simultaneous_sweep
+    one_sweep = SWEEPS[order] if keep_losses or order != "cyclic" else unjudged_sweep
     run = _Run(models)
     for sweep in steps("sweeps", max_iter, run, problem.engine, over=run.stands_still):
         now = penalty if run.all_move else penalty.take(run.moving)
         new, first = one_sweep(problem, run.those_moving(), now)
-        run.take_over(new, first.loss, tol)
+        run.take_over(new, None if first is None else first.loss, tol)
         tell("sweeps", sweep + 1, max_iter)
     return run.models, run.history(), run.converged
 
@@ -362,10 +375,10 @@ class _Run(State):
         """Return those that are to be swept."""
         return self.models if self.all_move else self.models.take(self.moving)
 
-    def take_over(self, new: Models, loss: Array, tol: float) -> None:
-        """Go on with swept models, given the losses that they had before."""
+    def take_over(self, new: Models, loss: Array | None, tol: float) -> None:
+        """Go on with swept models, given the losses that they had before, if these are known."""
         change = relative_change(new, self.those_moving())
-        if self.loss:
+        if self.loss and loss is not None:
             self.loss[-1] = self._row(loss)
         self.loss.append(np.full(len(self.models), np.nan))
         self.change.append(self._row(change))
