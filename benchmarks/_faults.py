@@ -17,6 +17,9 @@ import numpy as np
 
 from pyfastr import FasTRClassifier, FasTRRegressor, FasTRRegressorCV, TensorScaler, load
 from pyfastr.datasets import make_tensor_regression
+from pyfastr.experiments.claims import Claims
+from pyfastr.experiments.plan import Unit
+from pyfastr.experiments.problems import Simulation
 from pyfastr.experiments.store import Store
 from pyfastr.persistence import ModelFileError, to_mat
 from pyfastr.sources import ArraySource
@@ -24,8 +27,11 @@ from pyfastr.sources import ArraySource
 STUDY = ["table1", "--quick", "--max-size", "125", "--methods", "lasso,eeridge", "--trials", "2"]
 # Two problems, with the oracle three results in each trial.
 N_RESULTS = 12
+LAST = Unit("table1", Simulation((5, 5, 5), 100), 1)
 # Bytes of a disk that a model file or a checkpoint does not fit on.
 SMALL = 16 << 10
+# Seconds for a thread to end in, on a machine however busy.
+PATIENCE = 60.0
 
 
 class Hasty(FasTRRegressor):
@@ -48,9 +54,11 @@ def killed(work: Callable[[], Any], seconds: float) -> bool:
             work()
         finally:
             os._exit(0)
-    time.sleep(seconds)
-    os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
+    try:
+        time.sleep(seconds)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status) == -signal.SIGKILL
 
 
@@ -89,27 +97,39 @@ def kill_a_fit(folder: Path, rng: np.random.Generator) -> list[str]:
 def kill_a_study(folder: Path, rng: np.random.Generator) -> list[str]:
     """Kill a study; what it had found stays, and the next process does the rest."""
     out = folder / "out"
-    process = _study(out)
     n_before = int(rng.integers(N_RESULTS))
-    while process.poll() is None and len(_results(out)) < n_before:
-        time.sleep(0.005)
-    time.sleep(rng.uniform(0, 0.1))
-    process.kill()
-    process.communicate()
+    with _study(out) as process:
+        while process.poll() is None and len(_results(out)) < n_before:
+            time.sleep(0.005)
+        time.sleep(rng.uniform(0, 0.1))
+        process.kill()
+        process.communicate()
     before = _results(out)
-    done = _study(out, "--resume")
-    _, errors = done.communicate()
+    code, errors = _resume(out)
     after = _results(out)
-    left = [] if done.returncode == 0 else [f"code {done.returncode}: {errors[-200:]}"]
+    left = [] if code == 0 else [f"code {code}: {errors[-200:]}"]
     left += [] if after[: len(before)] == before else ["results were lost"]
     return left + ([] if len(set(after)) == len(after) == N_RESULTS else ["results are missing"])
 
 
-def _study(out: Path, *options: str) -> "subprocess.Popen[str]":
+@contextmanager
+def _study(out: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
+    """Start a study, which ends with the context."""
     command = [sys.executable, "-m", "pyfastr.cli", "reproduce", *STUDY, "--out", str(out)]
     quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen([*command, *options], env=environment, **quiet)  # type: ignore[call-overload]
+    with subprocess.Popen([*command, *options], env=environment, **quiet) as process:  # type: ignore[call-overload]
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _resume(out: Path) -> tuple[int, str]:
+    """Go on with a study to its end; return its code and what it says of errors."""
+    with _study(out, "--resume") as process:
+        _, errors = process.communicate()
+    return process.returncode, errors
 
 
 def _results(out: Path) -> list[tuple[str, int, str]]:
@@ -191,20 +211,21 @@ def go_on_with_a_fit_on_a_full_disk(disk: Path) -> list[str]:
 def study_on_a_full_disk(disk: Path) -> list[str]:
     """Let the disk be full in the middle of a study: what is there must stay whole."""
     out = disk / "out"
-    process = _study(out)
-    while process.poll() is None and len(_results(out)) < 3:
-        time.sleep(0.005)
-    fill(disk)
-    before = _results(out)
-    _, errors = process.communicate()
+    with _study(out) as process:
+        # It cannot be over before the disk is full, as its last trial is claimed here.
+        with Claims(out / "claims").claim(LAST.name):
+            while process.poll() is None and len(_results(out)) < 3:
+                time.sleep(0.005)
+            fill(disk)
+        before = _results(out)
+        _, errors = process.communicate()
     left = [] if process.returncode == 2 else [f"code {process.returncode}"]
     left += [] if errors.count("\n") <= N_RESULTS + 2 else [f"said: {errors[-300:]}"]
     left += [] if "Traceback" not in errors else [f"said: {errors[-300:]}"]
     (disk / "filler").unlink()
-    done = _study(out, "--resume")
-    _, errors = done.communicate()
+    code, errors = _resume(out)
     after = _results(out)
-    left += [] if done.returncode == 0 else [f"code {done.returncode}: {errors[-200:]}"]
+    left += [] if code == 0 else [f"code {code}: {errors[-200:]}"]
     kept = after[: len(before)] == before and len(after) == N_RESULTS
     return left + ([] if kept else ["results were lost"])
 
@@ -265,7 +286,7 @@ def break_a_read(name: str, folder: Path, rng: np.random.Generator) -> list[str]
     same = vars(model).keys() == before.keys()
     same = same and all(vars(model)[attribute] is before[attribute] for attribute in before)
     left += [] if same else ["the estimator has changed"]
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + PATIENCE
     while _readers() > threads and time.monotonic() < deadline:
         time.sleep(0.01)
     return left + ([] if _readers() <= threads else ["a thread stayed"])

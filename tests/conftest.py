@@ -3,6 +3,7 @@ and oracles: the paper's formulas by einsum on copies of X, written to be read.
 """
 
 import os
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -129,6 +130,24 @@ def outer_sum(components, scales):
     letters = LETTERS[: len(components)]
     spec = ",".join(["r", *("r" + letter for letter in letters)])
     return np.einsum(f"{spec}->{letters}", scales, *components)
+
+
+# Seconds for what takes a moment, on a machine however busy; nothing waits this long for success.
+PATIENCE = 120.0
+
+
+def comes_true(is_so):
+    """Wait until something is so; returns whether it came to that."""
+    end = time.monotonic() + PATIENCE
+    while not (result := is_so()) and time.monotonic() < end:
+        time.sleep(0.01)
+    return bool(result)
+
+
+@pytest.fixture(name="soon", scope="session")
+def before_long():
+    """Wait for something; to be asserted."""
+    return comes_true
 
 
 @pytest.fixture(name="naive")

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -52,19 +53,23 @@ def refused(invoke, here):
 
 @pytest.fixture
 def start(here):
-    """Start the command in a process of its own."""
+    """Start the command in a process of its own, which does not outlive the test."""
+    with ExitStack() as processes:
 
-    def run(*arguments, **environment):
-        return subprocess.Popen(
-            [sys.executable, "-c", COMMAND, *map(str, arguments)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=here,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80", **environment},
-        )
+        def run(*arguments, **environment):
+            process = subprocess.Popen(
+                [sys.executable, "-c", COMMAND, *map(str, arguments)],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                cwd=here,
+                env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80", **environment},
+            )
+            processes.enter_context(process)
+            processes.callback(process.kill)
+            return process
 
-    return run
+        yield run
 
 
 @pytest.fixture
@@ -73,7 +78,7 @@ def command(start):
 
     def run(*arguments, **environment):
         process = start(*arguments, **environment)
-        out, errors = process.communicate(timeout=120)
+        out, errors = process.communicate(timeout=300)
         return process.returncode, out, errors
 
     return run

@@ -6,16 +6,21 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
+from contextlib import contextmanager
 
 import pytest
+
+from pyfastr.experiments.claims import Claims
+from pyfastr.experiments.plan import Unit
+from pyfastr.experiments.problems import Simulation
 
 N_TRIALS = 3
 TINY = ["table1", "--quick", "--max-size", "125", "--methods", "lasso,eeridge"]
 TINY += ["--trials", str(N_TRIALS)]
 # Two problems, with the oracle three results in each trial.
 N_RESULTS = 6 * N_TRIALS
+LAST = Unit("table1", Simulation((5, 5, 5), 100), N_TRIALS - 1)
 
 
 # As `python -m pyfastr.cli`; and Ctrl-C is heard, which a suite run in the background ignores and
@@ -31,22 +36,28 @@ def command(*arguments):
     return [sys.executable, "-c", COMMAND, "reproduce", *map(str, arguments)]
 
 
-def start(*arguments):
+@contextmanager
+def started(*arguments):
     """Start the command with one thread, as the fits are tiny."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
-    return subprocess.Popen(
-        command(*arguments),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command(*arguments), **pipes, text=True, env=environment) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def finish(process):
     """Wait for the end; returns the code and all that was printed."""
-    out, errors = process.communicate(timeout=120)
+    out, errors = process.communicate(timeout=300)
     return process.returncode, out + errors
+
+
+def run(*arguments):
+    """Run the command; returns the code and all that was printed."""
+    with started(*arguments) as process:
+        return finish(process)
 
 
 def results(folder):
@@ -76,7 +87,7 @@ def table(folder):
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study") / "whole"
-    code, printed = finish(start(*TINY, "--out", folder))
+    code, printed = run(*TINY, "--out", folder)
     assert code == 0, printed
     assert f"Report: {folder / 'report.html'}" in printed
     return folder
@@ -92,21 +103,20 @@ def test_a_study_runs_end_to_end(uninterrupted):
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_an_interrupted_study_goes_on_and_gives_the_same_table(uninterrupted, tmp_path, how):
+def test_an_interrupted_study_goes_on_and_gives_the_same_table(uninterrupted, tmp_path, soon, how):
     arguments = [*TINY, "--out", tmp_path / "out"]
-    process = start(*arguments)
-    deadline = time.monotonic() + 60
-    while len(results(tmp_path / "out")) < 3 and time.monotonic() < deadline:
-        time.sleep(0.005)
-    process.send_signal(how)
-    code, printed = finish(process)
+    # It cannot be over before it is interrupted, as the last trial is claimed here.
+    with Claims(tmp_path / "out" / "claims").claim(LAST.name), started(*arguments) as process:
+        assert soon(lambda: len(results(tmp_path / "out")) >= 3)
+        process.send_signal(how)
+        code, printed = finish(process)
     before = results(tmp_path / "out")
     assert 3 <= len(before) < N_RESULTS
     if how == signal.SIGINT:
         assert code == 130
         assert f"Interrupted: {len(before)} of {N_RESULTS} results are kept" in printed
         assert f"pyfastr reproduce {' '.join(map(str, arguments))} --resume" in printed
-    code, printed = finish(start(*arguments, "--resume"))
+    code, printed = run(*arguments, "--resume")
     assert code == 0, printed
     after = results(tmp_path / "out")
     assert after[: len(before)] == before
@@ -116,10 +126,10 @@ def test_an_interrupted_study_goes_on_and_gives_the_same_table(uninterrupted, tm
 
 def test_two_processes_share_the_work(uninterrupted, tmp_path):
     arguments = [*TINY, "--out", tmp_path, "--resume"]
-    processes = [start(*arguments) for _ in range(2)]
-    for process in processes:
-        code, printed = finish(process)
-        assert code == 0, printed
+    with started(*arguments) as one, started(*arguments) as other:
+        for process in (one, other):
+            code, printed = finish(process)
+            assert code == 0, printed
     counts = Counter(map(key, results(tmp_path)))
     assert len(counts) == N_RESULTS
     assert set(counts.values()) == {1}

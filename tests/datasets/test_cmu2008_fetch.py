@@ -284,4 +284,4 @@ import sys
 from pyfastr.datasets import fetch_cmu2008
 assert "pooch" not in sys.modules
 """
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=300)

@@ -106,7 +106,7 @@ def test_work_inside_of_work_ends():
     # In a thread of its own, so that a deadlock fails the test and does not hang it.
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    thread.join(20)
+    thread.join(120)
     assert done == [[0, 6, 12, 18]]
 
 
@@ -137,7 +137,7 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert map_threads(abs, range(-9, 0)) == list(range(9, 0, -1))
 """
     # Python warns of forks in processes with threads, which is what is tried here.
-    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=60)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=300)
 
 
 def test_a_worker_of_joblib_keeps_to_the_threads_that_it_is_given():

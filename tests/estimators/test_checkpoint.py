@@ -6,8 +6,8 @@ import json
 import signal
 import subprocess
 import sys
-import time
 import warnings
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -194,10 +194,22 @@ sys.stdout.buffer.write(np.ascontiguousarray(model.coef_).tobytes())
 """
 
 
-def run_script(path, pause):
-    return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(path), str(pause)], stdout=subprocess.PIPE
-    )
+@contextmanager
+def script(path, pause):
+    """Run a fit in a process of its own, which ends with the context."""
+    command = [sys.executable, "-c", SCRIPT, str(path), str(pause)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def coefficient_of_script(path):
+    with script(path, 0) as process:
+        found, _ = process.communicate(timeout=300)
+        assert process.returncode == 0
+    return found
 
 
 def entries_in(path):
@@ -205,20 +217,16 @@ def entries_in(path):
         return json.loads(file["document"].tobytes())["entries"]
 
 
-def test_a_process_that_is_killed_leaves_what_the_next_one_goes_on_with(path):
-    whole, _ = run_script(path, 0).communicate(timeout=60)
-    process = run_script(path, 0.02)
-    for _ in range(3000):
-        if path.exists() and len(entries_in(path)) >= 2:
-            break
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
+def test_a_process_that_is_killed_leaves_what_the_next_one_goes_on_with(path, soon):
+    whole = coefficient_of_script(path)
+    with script(path, 0.02) as process:
+        assert soon(lambda: path.exists() and len(entries_in(path)) >= 2)
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=300)
     assert process.returncode == -signal.SIGKILL
     done = entries_in(path)
     assert done[0]["ended"]
-    found, _ = run_script(path, 0).communicate(timeout=60)
-    assert found == whole
+    assert coefficient_of_script(path) == whole
     assert not path.exists()
 
 

@@ -5,6 +5,7 @@ import signal
 import sys
 from pathlib import Path
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -22,7 +23,13 @@ QUICK = {"n_init": 2, "random_state": 0}
 def two_processes():
     """Two workers of one thread each."""
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(**options, silence_logs=50) as cluster, Client(cluster) as client:
+    # A cluster gives up a worker whose process takes longer than this to start again.
+    patient = {"distributed.deploy.lost-worker-timeout": "120s"}
+    with (
+        dask.config.set(patient),
+        LocalCluster(**options, silence_logs=50) as cluster,
+        Client(cluster) as client,
+    ):
         yield client
 
 

@@ -45,7 +45,7 @@ def raise_two_lines():
 
 
 MISBEHAVIOUR = {
-    "sleepy": lambda: time.sleep(60),
+    "sleepy": lambda: time.sleep(600),
     "greedy": raise_memory_error,
     "wordy": raise_two_lines,
     "killed": lambda: os.kill(os.getpid(), signal.SIGKILL),

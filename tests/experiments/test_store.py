@@ -69,7 +69,7 @@ def test_a_claim_keeps_others_away_until_its_process_ends_however_it_ends(tmp_pa
     process.start()
     claims = Claims(tmp_path)
     try:
-        assert near.poll(20)
+        assert near.poll(120)
         with claims.claim("unit") as mine, claims.claim("another") as free:
             assert not mine
             assert free

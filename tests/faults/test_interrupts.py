@@ -88,6 +88,6 @@ def test_ctrl_c_at_random_points_leaves_nothing_behind(benchmarks, tmp_path):
     interrupts = benchmarks.interrupts
     found = list(interrupts.interrupt_often(interrupts.make_cases(tmp_path), 16, 0, tmp_path))
     assert [line for own in found for line in own.left] == []
-    assert sum(own.hit for own in found) >= 8
+    assert all(own.hit for own in found)
     # Of processor time, which other programs do not lengthen.
     assert max(own.work for own in found) < 2

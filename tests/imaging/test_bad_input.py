@@ -332,4 +332,4 @@ import pyfastr.imaging
 heavy = {name.partition(".")[0] for name in sys.modules} & {"nibabel", "nilearn", "matplotlib"}
 assert not heavy, heavy
 """
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=300)

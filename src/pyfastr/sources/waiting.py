@@ -30,13 +30,19 @@ class Terms:
 
 def workers_of(client: Any) -> dict[str, Any]:
     """Return what the scheduler knows of its workers, by address."""
-    if client.status != "running":
-        raise RuntimeError(
-            f"X is a Dask array, and the client of its cluster is {client.status}. Connect a "
-            "client to a cluster that runs, and fit again."
-        )
-    workers: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
-    return workers
+    state, cause = client.status, None
+    if state == "running":
+        try:
+            # Its own answer: scheduler_info() is now and then that of a look without workers, which
+            # the client takes by itself meanwhile.
+            workers: dict[str, Any] = client.sync(client.scheduler.identity)["workers"]
+            return workers
+        except OSError as error:
+            state, cause = "cut off from the scheduler", error
+    raise RuntimeError(
+        f"X is a Dask array, and the client of its cluster is {state}. Connect a client to a "
+        "cluster that runs, and fit again."
+    ) from cause
 
 
 def working(client: Any) -> dict[str, Any]:
