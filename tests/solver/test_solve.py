@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from pyfastr.datasets import make_tensor_regression
+from pyfastr.solver.grid import solve_grid
 from pyfastr.solver.policy import SearchPolicy
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.progress import watched_by
-from pyfastr.solver.solve import Settings, solve, solve_grid
+from pyfastr.solver.settings import Settings
+from pyfastr.solver.solve import solve
 from pyfastr.sources import ArraySource
 
 POLICY = SearchPolicy()

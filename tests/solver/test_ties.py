@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
+from pyfastr.solver.grid import solve_grid
 from pyfastr.solver.growth import with_another_term
 from pyfastr.solver.losses import LOSSES
 from pyfastr.solver.models import Models, relative_change, settle_signs, unit
@@ -14,7 +15,8 @@ from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.policy import SearchPolicy
 from pyfastr.solver.polish import Step, polish
 from pyfastr.solver.problem import make_problem
-from pyfastr.solver.solve import Settings, solve, solve_grid
+from pyfastr.solver.settings import Settings
+from pyfastr.solver.solve import solve
 from pyfastr.solver.starts import propose, sparse_starts
 from pyfastr.solver.streams import Streams
 from pyfastr.solver.support import _n_free

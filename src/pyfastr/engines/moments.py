@@ -256,14 +256,14 @@ class Moments:
 
     def _is_faint(self, gram: Array, models: Coefficients, modes: Sequence[int]) -> Array:
         """Tell where X hardly varies along the components of the other modes than those asked."""
-        squares: dict[int, Array] = {}
+        needed = [m for m in range(len(self.shape)) if [m] != list(modes)]
+        squares = {
+            m: np.einsum("krp,krp->kr", c, c) for m in needed for c in [models.components[m]]
+        }
         size = np.zeros(len(gram))
         for mode in modes:
-            others = [m for m in range(len(self.shape)) if m != mode]
-            for m in others:
-                c = models.components[m]
-                squares[m] = np.einsum("krp,krp->kr", c, c) if m not in squares else squares[m]
-            size += prod(squares[m] for m in others).sum(axis=1)
+            others: Array = np.prod([squares[m] for m in needed if m != mode], axis=0)
+            size += others.sum(axis=1)
         trace = np.einsum("kii->k", gram)
         return (trace != 0) & (trace < CANCELLATION * size * rows_of(self._traces, models.task))
 

@@ -64,7 +64,8 @@ from pyfastr.solver.design import Design
 from pyfastr.solver.losses import LOSSES
 from pyfastr.solver.models import Models
 from pyfastr.solver.progress import tell
-from pyfastr.solver.solve import Settings, designs_at_end
+from pyfastr.solver.settings import Settings
+from pyfastr.solver.solve import designs_at_end
 from pyfastr.sources import computed, is_in_memory, is_stored
 
 Array = NDArray[Any]

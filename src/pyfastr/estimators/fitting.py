@@ -32,7 +32,8 @@ from pyfastr.estimators.validation import (
 from pyfastr.estimators.warning import warn
 from pyfastr.estimators.watching import CallbackSupportMixin
 from pyfastr.solver.models import Models, settle_signs
-from pyfastr.solver.solve import Fit, Settings, solve
+from pyfastr.solver.settings import Settings
+from pyfastr.solver.solve import Fit, solve
 from pyfastr.sources.namespaces import to_host
 
 Array = NDArray[Any]

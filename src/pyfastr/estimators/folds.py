@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.estimators.data import Data
+from pyfastr.solver.finish import Finished
+from pyfastr.solver.grid import grow_grid, solve_grid
 from pyfastr.solver.models import Models
 from pyfastr.solver.penalties import Penalty
-from pyfastr.solver.solve import GridFits, Settings, grow_grid, solve_grid
+from pyfastr.solver.settings import Settings
 
 Array = NDArray[Any]
 Split = tuple[Array, Array]
@@ -181,7 +183,7 @@ def grow_folds(
     return _task_fits(tasks, grow_grid(tasks.problem, fits.models, penalty, settings))
 
 
-def _task_fits(tasks: Data, fits: GridFits) -> TaskFits:
+def _task_fits(tasks: Data, fits: Finished) -> TaskFits:
     """Add what intercept and covariates contribute to fits."""
     nuisance = tasks.nuisance_coefficients(fits.models, fits.fitted)
     predictors = tasks.with_nuisance(fits.models, fits.fitted, nuisance)

@@ -15,8 +15,10 @@ from pyfastr.estimators.fitting import held
 from pyfastr.estimators.regressor import FasTRRegressor
 from pyfastr.estimators.validation import as_generator, check_tensor_and_response
 from pyfastr.estimators.warning import warn
+from pyfastr.solver.finish import Finished
+from pyfastr.solver.grid import solve_grid
 from pyfastr.solver.models import Models
-from pyfastr.solver.solve import GridFits, Settings, solve_grid
+from pyfastr.solver.settings import Settings
 
 Array = NDArray[Any]
 
@@ -181,7 +183,7 @@ def _settings(estimator: FasTRRegressor, data: Data) -> Settings:
     return replace(settings, may_start_sparse=False, policy=policy)
 
 
-def _path(data: Data, thresholds: Array, fits: GridFits) -> FasTRPath:
+def _path(data: Data, thresholds: Array, fits: Finished) -> FasTRPath:
     """Bring the models of one task into the user's units."""
     unit = float(data.problem.y_scale[0]) / data.problem.x_scale
     order = np.argsort(-fits.begun_from.scales[0], kind="stable")
@@ -232,7 +234,7 @@ def _check_no_evidence(refit_support: Any) -> None:
         )
 
 
-def _warn_of_unconverged(thresholds: Array, fits: GridFits) -> None:
+def _warn_of_unconverged(thresholds: Array, fits: Finished) -> None:
     """Say which points of the path to distrust."""
     moving = thresholds[~fits.converged]
     if len(moving):

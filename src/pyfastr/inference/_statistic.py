@@ -27,7 +27,7 @@ from pyfastr.inference._progress import Progress
 from pyfastr.inference._scaling import Scaling, scoring_pipelines, unpacked
 from pyfastr.inference._tasks import BATCH, batches, checked_data, checked_estimator
 from pyfastr.solver.progress import unwatched
-from pyfastr.solver.solve import Settings
+from pyfastr.solver.settings import Settings
 
 Array = NDArray[Any]
 

@@ -19,7 +19,7 @@ from pyfastr.inference._scaling import Scaling
 from pyfastr.solver.losses import LOSSES
 from pyfastr.solver.models import Models
 from pyfastr.solver.progress import unwatched
-from pyfastr.solver.solve import Settings
+from pyfastr.solver.settings import Settings
 
 Array = NDArray[Any]
 
