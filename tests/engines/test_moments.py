@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pyfastr.engines import Engine
 from pyfastr.engines.local import LocalEngine
-from pyfastr.engines.moments import BLOCK_BYTES, MOST_ENTRIES, parts_of_tasks
+from pyfastr.engines.moments import MOST_ENTRIES, parts_of_tasks
+from pyfastr.engines.weighted import BLOCK_BYTES
 from pyfastr.solver.models import Models
 from pyfastr.solver.problem import make_problem
 from pyfastr.sources import ArraySource

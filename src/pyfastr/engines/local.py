@@ -14,9 +14,10 @@ from pyfastr.engines.centre import Centre
 from pyfastr.engines.draws import Draw
 from pyfastr.engines.equations import Equations, Fits
 from pyfastr.engines.features import Block
-from pyfastr.engines.moments import Moments, Some, are_worth_making, n_reads
+from pyfastr.engines.moments import Moments, Some, are_worth_making
 from pyfastr.engines.parallel import in_order
 from pyfastr.engines.samples import Samples
+from pyfastr.engines.weighted import n_reads
 from pyfastr.sources import RoundedSource, Source, is_in_memory, thin
 
 Array = NDArray[Any]
