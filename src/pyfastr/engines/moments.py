@@ -237,7 +237,7 @@ class Moments:
 
     def _is_faint(self, gram: Array, models: Coefficients, modes: Sequence[int]) -> Array:
         """Tell where X hardly varies along the components of the other modes than those asked."""
-        squares: dict[int, Array] = {}
+        squares: dict[int, Any] = {}
         size = np.zeros(len(gram))
         for mode in modes:
             others = [m for m in range(len(self.shape)) if m != mode]
