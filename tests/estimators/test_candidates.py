@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pyfastr.estimators.candidates import FAR_BEHIND, Candidates, gain
+from pyfastr.estimators.candidates import FAR_BEHIND, N_GROWN, Candidates, gain
 
 POINTS = [(1, ridge, threshold) for ridge in (0.1, 1.0) for threshold in (0.0, 0.1, 0.2, 0.4)]
 
@@ -22,7 +22,12 @@ def candidates(means, error=1.0):
 def test_the_best_threshold_of_every_ridge_and_its_neighbours_come_first():
     found = candidates([0.0, 0.1, 0.2, 0.3, 0.9, 0.8, 0.7, 0.8])
     assert found.promising(first=True) == [0, 1, 5, 6, 7]
-    assert found.promising(first=False) == list(range(8))
+
+
+def test_few_of_the_best_points_gain_more_than_two_terms():
+    found = candidates([0.0, 0.1, 0.2, 0.9, 0.8, 0.3, 0.7, 0.4])
+    assert found.promising(first=False) == [0, 1, 2, 5, 7]
+    assert len(found.promising(first=False)) == N_GROWN
 
 
 def test_points_far_behind_the_best_gain_no_term():

@@ -18,9 +18,10 @@ from pyfastr.solver.progress import tell
 
 Array = NDArray[Any]
 
-# Further terms are fitted at the best threshold of every ridge and so many next to it, unless its
-# held-out losses are larger than those of the best point by so many standard errors.
-N_NEIGHBOURS, FAR_BEHIND = 1, 3.0
+# A second term is fitted at the best threshold of every ridge and so many next to it, unless its
+# held-out losses are larger than those of the best point by so many standard errors. More terms are
+# fitted at so many of these points, the best: enough for a mean of their models.
+N_NEIGHBOURS, FAR_BEHIND, N_GROWN = 1, 3.0, 5
 # Another term is worth its parameters if the held-out losses of all samples fall by more than this
 # many standard errors, and by this share of what is left or of what there was to explain.
 CHANCE_OF_TERMS, WORTH_OF_LEFT, WORTH_OF_ALL = 1.0, 0.05, 0.001
@@ -99,13 +100,19 @@ class Candidates:
     def promising(self, *, first: bool) -> list[int]:
         """Return the points to add a term to, by number.
 
-        The first time these are the best threshold of every ridge and its neighbours. What falls
-        far short of the best is left out: another term gains about as much at all of them.
+        The first time these are the best threshold of every ridge and its neighbours, later the
+        best of all. What falls far short of the best is left out: another term gains about as much
+        at all of them.
         """
         merits = self.merits
         shortfall, error = mean_and_error(merits[:, _best(self), None] - merits)
-        kept = self._beside_best_thresholds() if first else range(len(self.points))
+        kept = self._beside_best_thresholds() if first else self._best_points()
         return [i for i in kept if not shortfall[i] > FAR_BEHIND * error[i]]
+
+    def _best_points(self) -> list[int]:
+        """Return the best points, in the order of the grid."""
+        mean = np.nan_to_num(self.merits.mean(axis=0), nan=-np.inf)
+        return sorted(np.argsort(-mean, kind="stable")[:N_GROWN].tolist())
 
     def _beside_best_thresholds(self) -> list[int]:
         """Return the best threshold of every ridge and its neighbours."""

@@ -23,8 +23,9 @@ BLIND_RIDGES = (0.01, 0.1, 0.3, 1.0, 10.0)
 # Most models of a grid stand still after a few sweeps; those that never do are scored as they are.
 # With fewer samples than free parameters hardly any does, and more sweeps are no better.
 FOLD_SWEEPS, BLIND_SWEEPS = 15, 6
-# Models that gain a term have made sweeps with each of the others, and go on from there.
-GROWTH_SWEEPS = 8
+# Models that gain a term have made sweeps with each of the others, and go on from there. More
+# sweeps show no better how many terms pay.
+GROWTH_SWEEPS = 4
 # More terms than so many are not tried.
 MOST_TERMS = 8
 
