@@ -8,6 +8,10 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+# The smallest ridge is this power of the precision of floats: far above it, and far below any ridge
+# that shrinks.
+PRECISION = 0.75
+
 
 @dataclass(frozen=True)
 class Penalty:
@@ -48,12 +52,12 @@ class Penalty:
     def curvature(self, gram: Array, n_features: int) -> Array:
         """Return what the ridge adds to the diagonal of Gram matrices ``(K, n, n)``: ``(K,)``.
 
-        It is `ridge` times ``trace / n_features``. One too small for the precision is raised to
-        it, and a zero matrix (nothing to fit) becomes the identity, whose solution is zero, so
-        that solutions are always finite.
+        It is `ridge` times ``trace / n_features``. One that rounding would drown is raised, because
+        it is all that decides where slices of X go together, and a zero matrix (nothing to fit)
+        becomes the identity, whose solution is zero. So solutions are always finite.
         """
         entries = np.einsum("kii->ki", gram)
-        trace, smallest = entries.sum(axis=1), 4 * np.finfo(gram.dtype).eps
+        trace, smallest = entries.sum(axis=1), np.finfo(gram.dtype).eps ** PRECISION
         share = np.asarray(self.ridge / n_features)
         if share.min(initial=smallest) < smallest:
             # Precision is that of the features there are: a mask may leave few.
