@@ -26,6 +26,15 @@ def fail(file_number):
     raise OSError(28, "No space left on device")
 
 
+@pytest.fixture
+def ctrl_c_is_heard():
+    """A process in the background ignores it from its begin on."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, handler)
+
+
+@pytest.mark.usefixtures("ctrl_c_is_heard")
 @pytest.mark.parametrize("write", [save, to_mat], ids=["save", "to_mat"])
 @pytest.mark.parametrize(
     ("fsync", "error"), [(interrupt, KeyboardInterrupt), (fail, ModelFileError)]
