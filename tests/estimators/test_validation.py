@@ -8,11 +8,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.utils import get_tags
 
-from pyfastr.estimators.validation import (
-    LinearTensorMixin,
-    check_tensor,
-    check_tensor_and_response,
-)
+from pyfastr.estimators.linear import LinearTensorMixin
+from pyfastr.estimators.validation import check_tensor, check_tensor_and_response
 
 
 class Model(LinearTensorMixin, RegressorMixin, BaseEstimator):

@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from pyfastr.baselines.samples import flatten, store_coefficient
+from pyfastr.estimators.linear import LinearTensorMixin
 from pyfastr.estimators.sklearn_private import Interval, checks_parameters
-from pyfastr.estimators.validation import LinearTensorMixin
 from pyfastr.estimators.warning import warn
 
 Array = NDArray[Any]

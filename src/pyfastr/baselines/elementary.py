@@ -12,8 +12,8 @@ from pyfastr.baselines.proximal import soft_threshold
 from pyfastr.baselines.ridge import check_gram_side, ridge_solution, ridge_solutions
 from pyfastr.baselines.samples import FlatSamples, flatten, store_coefficient
 from pyfastr.baselines.values import check_values
+from pyfastr.estimators.linear import LinearTensorMixin
 from pyfastr.estimators.sklearn_private import Interval, checks_parameters
-from pyfastr.estimators.validation import LinearTensorMixin
 
 Array = NDArray[Any]
 

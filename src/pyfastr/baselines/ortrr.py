@@ -12,12 +12,9 @@ from pyfastr.baselines.cp_ridge import Descent, GroupRidge
 from pyfastr.baselines.growth import grow
 from pyfastr.baselines.limits import check_block_memory, check_finite_result, check_scales
 from pyfastr.engines import LocalEngine
+from pyfastr.estimators.linear import LinearTensorMixin
 from pyfastr.estimators.sklearn_private import Interval, checks_parameters
-from pyfastr.estimators.validation import (
-    LinearTensorMixin,
-    as_generator,
-    check_tensor_and_response,
-)
+from pyfastr.estimators.validation import as_generator, check_tensor_and_response
 from pyfastr.estimators.warning import warn
 from pyfastr.solver.models import Models
 from pyfastr.sources import Source, as_source

@@ -13,8 +13,9 @@ from sklearn.utils import check_random_state
 
 from pyfastr.baselines.proximal import soft_threshold
 from pyfastr.baselines.ridge import ridge_solution
+from pyfastr.estimators.linear import LinearTensorMixin
 from pyfastr.estimators.sklearn_private import Interval, checks_parameters
-from pyfastr.estimators.validation import LinearTensorMixin, check_tensor_and_response
+from pyfastr.estimators.validation import check_tensor_and_response
 from pyfastr.estimators.warning import warn
 from pyfastr.sources import Source, as_source, largest_entry
 

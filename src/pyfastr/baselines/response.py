@@ -12,12 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.baselines.glm import FAMILIES
 from pyfastr.estimators.classifier import check_tensor_and_classes
-from pyfastr.estimators.validation import (
-    LinearTensorMixin,
-    Samples,
-    check_covariates,
-    check_tensor_and_response,
-)
+from pyfastr.estimators.linear import LinearTensorMixin
+from pyfastr.estimators.validation import Samples, check_covariates, check_tensor_and_response
 
 Array = NDArray[Any]
 

@@ -16,8 +16,8 @@ from pyfastr.baselines.proximal import soft_threshold
 from pyfastr.baselines.ridge import UnitRidge, check_gram_side
 from pyfastr.baselines.samples import FlatSamples, flatten, store_coefficient
 from pyfastr.baselines.values import check_values
+from pyfastr.estimators.linear import LinearTensorMixin
 from pyfastr.estimators.sklearn_private import Interval, checks_parameters
-from pyfastr.estimators.validation import LinearTensorMixin
 from pyfastr.estimators.warning import warn
 
 Array = NDArray[Any]

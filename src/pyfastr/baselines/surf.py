@@ -27,8 +27,9 @@ from pyfastr.baselines.surf_path import (
     trace_path,
 )
 from pyfastr.engines import LocalEngine
+from pyfastr.estimators.linear import LinearTensorMixin
 from pyfastr.estimators.sklearn_private import Interval, checks_parameters
-from pyfastr.estimators.validation import LinearTensorMixin, as_array, check_tensor_and_response
+from pyfastr.estimators.validation import as_array, check_tensor_and_response
 from pyfastr.estimators.warning import warn
 from pyfastr.sources import Source, as_source
 

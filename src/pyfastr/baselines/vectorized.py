@@ -20,8 +20,8 @@ from pyfastr.baselines.l1_path import (
 )
 from pyfastr.baselines.samples import FlatSamples, flatten, store_coefficient
 from pyfastr.baselines.values import check_values
+from pyfastr.estimators.linear import LinearTensorMixin
 from pyfastr.estimators.sklearn_private import Interval, StrOptions, checks_parameters
-from pyfastr.estimators.validation import LinearTensorMixin
 
 Array = NDArray[Any]
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
@@ -23,17 +23,26 @@ from pyfastr.estimators.candidates import (
     warn_of_blind_folds,
 )
 from pyfastr.estimators.checkpoint import INTERVAL, checkpointed
+from pyfastr.estimators.choice_parameters import FITTED, OF_FOLDS, SHARED
 from pyfastr.estimators.choice_text import choice_sentence, counted
 from pyfastr.estimators.classifier import FasTRClassifier
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import (
-    CONSTRAINTS,
     FasTRBase,
     check_n_terms,
     solver_settings,
     warn_of_zero,
 )
-from pyfastr.estimators.folds import Split, TaskFits, fit_folds, grow_folds, held_out, mean_of
+from pyfastr.estimators.folds import (
+    Split,
+    TaskFits,
+    fit_folds,
+    grow_folds,
+    held_out,
+    known_solutions,
+    mean_design,
+    mean_of,
+)
 from pyfastr.estimators.grids import (
     BLIND_RIDGES,
     BLIND_SWEEPS,
@@ -48,24 +57,22 @@ from pyfastr.estimators.grids import (
     most_terms,
     n_train,
 )
+from pyfastr.estimators.linear import TensorInputMixin
 from pyfastr.estimators.namespaces import DispatchMixin
 from pyfastr.estimators.outlets import OutletMixin
 from pyfastr.estimators.outputs import outputs_of
 from pyfastr.estimators.ranking import Point, cv_results, scores_path
 from pyfastr.estimators.reference import NoReference, reference_of, reference_sentence
 from pyfastr.estimators.scoring import Scoring
-from pyfastr.estimators.sklearn_private import BaseScorer, Interval, StrOptions, routing_enabled
+from pyfastr.estimators.sklearn_private import BaseScorer, routing_enabled
 from pyfastr.estimators.splitting import make_splits
 from pyfastr.estimators.tried import Tried, agreement
-from pyfastr.estimators.validation import Samples, TensorInputMixin, as_generator, share_input
+from pyfastr.estimators.validation import Samples, as_generator, share_input
 from pyfastr.estimators.warning import warn
 from pyfastr.estimators.watching import CallbackSupportMixin
-from pyfastr.solver.design import Design
 from pyfastr.solver.losses import LOSSES
-from pyfastr.solver.models import Models
 from pyfastr.solver.progress import tell
 from pyfastr.solver.settings import Settings
-from pyfastr.solver.solve import designs_at_end
 from pyfastr.sources import computed, is_in_memory, is_stored
 
 Array = NDArray[Any]
@@ -75,35 +82,6 @@ Array = NDArray[Any]
 AGREEING = 0.8
 # scikit-learn's name of the score that regressors have by default; D² of counts has none.
 DEFAULT_SCORING = {"squared": "r2", "poisson": None}
-# What the best estimator's own parameters and those of its twin have in common.
-SHARED = (
-    *("init", "n_init", "sweep", "max_iter", "tol", "fit_intercept", "refit_support", "symmetry"),
-    "verbose",
-)
-FITTED = (
-    *("factors_", "scales_", "intercept_", "covariate_coef_"),
-    *("n_iter_", "converged_", "history_", "starts_", "design_"),
-)
-
-# What only a choice by folds has.
-OF_FOLDS = (
-    *("agreement_", "held_out_", "output_scores_"),
-    *("reference_", "reference_score_", "reference_is_better_"),
-)
-
-CV_CONSTRAINTS: dict[str, list[Any]] = {
-    **{name: CONSTRAINTS[name] for name in (*SHARED, "random_state", "checkpoint")},
-    "init": [StrOptions({"mixed", "spectral", "random"})],
-    "refit_support": ["boolean"],
-    "thresholds": ["array-like", StrOptions({"auto"})],
-    "ridges": ["array-like", StrOptions({"auto"})],
-    "n_terms": ["array-like", Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-    "cv": ["cv_object"],
-    "scoring": [StrOptions(set(get_scorer_names())), callable, None],
-    "criterion": [StrOptions({"cv", "evidence"})],
-    "one_standard_error": ["boolean"],
-    "refit": ["boolean", StrOptions({"auto"})],
-}
 
 
 class FasTRSelection(
@@ -149,7 +127,7 @@ class FasTRSelection(
     def _refit(self, fits: TaskFits, data: Data) -> None:
         """Fit the choice to all data, beginning from the solutions that the folds found."""
         best = self._twin(self.threshold_, self.ridge_, self.n_terms_)
-        best._fit_data(data, _known(fits, data))
+        best._fit_data(data, known_solutions(fits, data))
         self.best_estimator_ = best
 
     def _average(self, chosen: list[TaskFits], scoring: Scoring, data: Data) -> None:
@@ -161,7 +139,7 @@ class FasTRSelection(
         every = np.arange(scoring.data.source.shape[0])
         best = scoring.fitted(mean, np.arange(len(zero)), every)
         best.set_params(threshold=self.threshold_, ridge=self.ridge_, n_terms=self.n_terms_)
-        best.design_ = _mean_design(chosen[0], data, best._settings(data.source.shape))
+        best.design_ = mean_design(chosen[0], data, best._settings(data.source.shape))
         self.best_estimator_ = best
 
     @property
@@ -395,26 +373,3 @@ class FasTRSelection(
         splitter = self.cv if hasattr(self.cv, "get_metadata_routing") else GroupKFold()
         mapping = MethodMapping().add(caller="fit", callee="split")
         return router.add(splitter=splitter, method_mapping=mapping)
-
-
-def _known(fits: TaskFits, data: Data) -> Models | None:
-    """Return the solutions that folds have found, as those of the outputs of all data."""
-    found = fits.models
-    some = found.scales.all(axis=1)
-    if not some.any():
-        return None
-    output = found.task[some] % (data.n_outputs or 1)
-    return Models([c[some] for c in found.components], found.scales[some], output)
-
-
-def _mean_design(fits: TaskFits, data: Data, settings: Settings) -> Design | list[Design] | None:
-    """Return the mean of what all samples say of the models of folds."""
-    n_outputs, found = data.n_outputs or 1, fits.models
-    output = found.task % n_outputs
-    units = fits.data.problem.y_scale[found.task] / data.problem.y_scale[output]
-    models = Models(found.components, found.scales * units[:, None], output)
-    several = designs_at_end(data.problem, models, settings)
-    if several is None:
-        return None
-    means = [Design.mean_of(several[output::n_outputs]) for output in range(n_outputs)]
-    return means if data.n_outputs else means[0]

@@ -18,17 +18,12 @@ from pyfastr.estimators.checkpoint import INTERVAL, check_checkpoint
 from pyfastr.estimators.coefficient import LazyCoefficient
 from pyfastr.estimators.data import Data, scaled
 from pyfastr.estimators.labels import check_covariate_names
+from pyfastr.estimators.linear import LinearTensorMixin, check_prediction
 from pyfastr.estimators.namespaces import DispatchMixin
 from pyfastr.estimators.outlets import OutletMixin
 from pyfastr.estimators.outputs import outputs_of
 from pyfastr.estimators.sklearn_private import Interval, StrOptions
-from pyfastr.estimators.validation import (
-    LinearTensorMixin,
-    as_generator,
-    check_covariates,
-    check_init,
-    check_prediction,
-)
+from pyfastr.estimators.validation import as_generator, check_covariates, check_init
 from pyfastr.estimators.warning import warn
 from pyfastr.estimators.watching import CallbackSupportMixin
 from pyfastr.solver.models import Models, settle_signs

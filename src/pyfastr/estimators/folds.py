@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.estimators.data import Data
+from pyfastr.solver.design import Design
 from pyfastr.solver.finish import Finished
 from pyfastr.solver.grid import grow_grid, solve_grid
 from pyfastr.solver.models import Models
 from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.settings import Settings
+from pyfastr.solver.solve import designs_at_end
 
 Array = NDArray[Any]
 Split = tuple[Array, Array]
@@ -138,6 +140,29 @@ def _means_of_outputs(rows: list[Array], n_outputs: int) -> Array:
     own = np.stack(rows).reshape(len(rows), -1, n_outputs, rows[0].shape[-1])
     means: Array = own.mean(axis=(0, 1))
     return means
+
+
+def known_solutions(fits: TaskFits, data: Data) -> Models | None:
+    """Return the solutions that folds have found, as those of the outputs of all data."""
+    found = fits.models
+    some = found.scales.all(axis=1)
+    if not some.any():
+        return None
+    output = found.task[some] % (data.n_outputs or 1)
+    return Models([c[some] for c in found.components], found.scales[some], output)
+
+
+def mean_design(fits: TaskFits, data: Data, settings: Settings) -> Design | list[Design] | None:
+    """Return the mean of what all samples say of the models of folds."""
+    n_outputs, found = data.n_outputs or 1, fits.models
+    output = found.task % n_outputs
+    units = fits.data.problem.y_scale[found.task] / data.problem.y_scale[output]
+    models = Models(found.components, found.scales * units[:, None], output)
+    several = designs_at_end(data.problem, models, settings)
+    if several is None:
+        return None
+    means = [Design.mean_of(several[output::n_outputs]) for output in range(n_outputs)]
+    return means if data.n_outputs else means[0]
 
 
 def training_weights(splits: Sequence[Split], n_samples: int) -> Array:

@@ -12,15 +12,17 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 
-from pyfastr.estimators.choice import SHARED, FasTRSelection
+from pyfastr.estimators.choice import FasTRSelection
+from pyfastr.estimators.choice_parameters import SHARED
 from pyfastr.estimators.classifier import FasTRClassifier
+from pyfastr.estimators.classifier_cv import FasTRClassifierCV
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import solver_settings
 from pyfastr.estimators.folds import Split, TaskFits, fit_tasks, training_weights
 from pyfastr.estimators.namespaces import on_host
 from pyfastr.estimators.scaler import TensorScaler
 from pyfastr.estimators.scoring import Scoring
-from pyfastr.estimators.selection import FasTRClassifierCV, FasTRRegressorCV
+from pyfastr.estimators.selection import FasTRRegressorCV
 from pyfastr.estimators.sklearn_private import BaseScorer
 from pyfastr.estimators.validation import share_input
 from pyfastr.inference._progress import Progress
