@@ -30,7 +30,8 @@ from threadpoolctl import threadpool_limits
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.solver.confidence import SURE, Evidence, confidence
 from pyfastr.solver.models import Models, cosines
-from pyfastr.solver.policy import Pace, SampleNeed, SearchPolicy
+from pyfastr.solver.paces import Pace, SampleNeed
+from pyfastr.solver.policy import SearchPolicy
 from pyfastr.solver.polish import Step, polish
 from pyfastr.solver.problem import SMALLEST_SHARE, Problem, make_problem
 from pyfastr.solver.rounds import Found, search

@@ -11,12 +11,14 @@ from pyfastr.datasets import make_tensor_regression
 from pyfastr.engines import Draw
 from pyfastr.solver.agreement import agree
 from pyfastr.solver.models import Models, cosines
-from pyfastr.solver.policy import Pace, SearchPolicy
+from pyfastr.solver.paces import Pace
+from pyfastr.solver.policy import SearchPolicy
 from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.progress import watched_by
+from pyfastr.solver.proposals import propose
 from pyfastr.solver.rounds import search
-from pyfastr.solver.starts import _for_a_sprint, _on_all_samples, anneal, pace_of, propose, race
+from pyfastr.solver.starts import _for_a_sprint, _on_all_samples, anneal, pace_of, race
 from pyfastr.solver.streams import Streams
 from pyfastr.sources import ArraySource
 

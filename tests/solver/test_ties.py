@@ -15,9 +15,9 @@ from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.policy import SearchPolicy
 from pyfastr.solver.polish import Step, polish
 from pyfastr.solver.problem import make_problem
+from pyfastr.solver.proposals import propose, sparse_starts
 from pyfastr.solver.settings import Settings
 from pyfastr.solver.solve import solve
-from pyfastr.solver.starts import propose, sparse_starts
 from pyfastr.solver.streams import Streams
 from pyfastr.solver.support import _n_free
 from pyfastr.solver.sweep import cyclic_sweep, run_sweeps, simultaneous_sweep, update_mode

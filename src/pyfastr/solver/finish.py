@@ -10,8 +10,8 @@ from pyfastr.solver.models import Models
 from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.policy import SearchPolicy
 from pyfastr.solver.problem import Problem
+from pyfastr.solver.proposals import sparse_starts
 from pyfastr.solver.settings import Settings
-from pyfastr.solver.starts import sparse_starts
 from pyfastr.solver.support import refit
 from pyfastr.solver.sweep import History, run_sweeps
 from pyfastr.solver.tangent import foresee

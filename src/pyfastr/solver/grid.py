@@ -10,14 +10,16 @@ from numpy.typing import NDArray
 from pyfastr.solver.finish import Finished, finish
 from pyfastr.solver.growth import with_another_term
 from pyfastr.solver.models import Models
+from pyfastr.solver.paces import Pace
 from pyfastr.solver.penalties import Penalty
-from pyfastr.solver.policy import Pace, SearchPolicy
+from pyfastr.solver.policy import SearchPolicy
 from pyfastr.solver.polish import polish
 from pyfastr.solver.problem import Problem
+from pyfastr.solver.proposals import Kind, propose
 from pyfastr.solver.rounds import round_sizes
 from pyfastr.solver.settings import Settings
 from pyfastr.solver.solve import search_as_asked
-from pyfastr.solver.starts import Kind, anneal, can_sprint, pace_of, polish_schedule, propose
+from pyfastr.solver.starts import anneal, can_sprint, pace_of, polish_schedule
 from pyfastr.solver.streams import Streams
 from pyfastr.solver.vector import ridge_starts
 

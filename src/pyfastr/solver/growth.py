@@ -13,7 +13,7 @@ from pyfastr.solver.models import Models
 from pyfastr.solver.penalties import Penalty
 from pyfastr.solver.policy import ProposalPolicy, SearchPolicy
 from pyfastr.solver.problem import Problem
-from pyfastr.solver.starts import power_sweeps, unit_rows
+from pyfastr.solver.proposals import power_sweeps, unit_rows
 from pyfastr.solver.ties import Ties
 
 Array = NDArray[Any]

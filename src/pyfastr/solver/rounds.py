@@ -14,7 +14,8 @@ from pyfastr.solver.policy import RoundsPolicy, SearchPolicy
 from pyfastr.solver.polish import Polished, Step, polish
 from pyfastr.solver.problem import SMALLEST_SHARE, Problem
 from pyfastr.solver.progress import tell
-from pyfastr.solver.starts import Kind, can_sprint, race
+from pyfastr.solver.proposals import Kind
+from pyfastr.solver.starts import can_sprint, race
 from pyfastr.solver.streams import Streams
 
 Array = NDArray[Any]

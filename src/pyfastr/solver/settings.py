@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pyfastr.solver.models import Models
 from pyfastr.solver.policy import SearchPolicy
-from pyfastr.solver.starts import Kind
+from pyfastr.solver.proposals import Kind
 from pyfastr.solver.sweep import Order
 
 Array = NDArray[Any]
