@@ -54,10 +54,12 @@ def test_no_features_no_solution(n_samples, dtype):
 @pytest.mark.parametrize("n_samples", [3, 20])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_without_ridge_dependent_features_still_give_the_least_squares_fit(n_samples, dtype):
-    Q, z = (a.astype(dtype) for a in draw(n_samples, 3))
+    Q, z = draw(n_samples, 3)
+    # Orthonormal, so that the ridge which rounding needs shrinks all directions alike.
+    Q, z = np.linalg.qr(Q)[0].astype(dtype), z.astype(dtype)
     Q = np.concatenate([Q, Q, 0 * Q], axis=2)
     found = ridge_solution(Q, z, Penalty(0.0))
     assert np.isfinite(found).all()
     for u, A, b in zip(found, Q, z, strict=True):
         best = A @ np.linalg.lstsq(A, b, rcond=1e-6)[0]
-        assert_allclose(A @ u, best, atol=2000 * np.finfo(dtype).eps * np.abs(b).max())
+        assert_allclose(A @ u, best, atol=3 * np.finfo(dtype).eps ** 0.75 * np.abs(b).max())
