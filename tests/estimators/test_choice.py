@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import make_scorer, mean_absolute_error
-from sklearn.model_selection import GroupKFold
+from sklearn.model_selection import GroupKFold, ShuffleSplit
 
 from pyfastr import FasTRClassifierCV, FasTRRegressorCV, load
 from pyfastr.datasets import make_tensor_regression
@@ -275,6 +275,7 @@ def test_folds_may_be_masks():
     assert_array_equal(found.held_out_.samples, expected.held_out_.samples)
 
 
+@pytest.mark.filterwarnings("ignore:Ridge regression on the flattened:UserWarning")
 def test_a_single_fold_that_goes_astray_does_not_keep_the_choice_from_all_data():
     X, y, W = draw(noise=0.1)
     rows = np.arange(120)
@@ -326,8 +327,8 @@ def test_a_second_fit_forgets_the_first(mean):
     assert "by evidence" in model.choice_
 
 
-GAINED = partial(Gain, is_worth_it=True, is_of_loss=True)
-NOT_GAINED = partial(Gain, is_worth_it=False, is_of_loss=True)
+GAINED = partial(Gain, is_clear=True, is_worth_it=True, is_of_loss=True)
+NOT_GAINED = partial(Gain, is_clear=False, is_worth_it=False, is_of_loss=True)
 
 
 @pytest.mark.parametrize(
@@ -337,23 +338,44 @@ NOT_GAINED = partial(Gain, is_worth_it=False, is_of_loss=True)
         ([NOT_GAINED(2, -0.1)], "1 term: a second does not lower the held-out loss; "),
         (
             [NOT_GAINED(2, 0.0123)],
+            "1 term: a second lowers the held-out loss by 1.23%, which may be chance; ",
+        ),
+        (
+            [NOT_GAINED(2, 0.0123, is_clear=True)],
             "1 term: a second lowers the held-out loss by 1.23%, too little to count; ",
         ),
         (
             [GAINED(2, 0.5), NOT_GAINED(3, -0.2)],
             "2 terms: the second lowers the held-out loss by 50.00%, a third does not; ",
         ),
-        ([Gain(2, -1.0, False, False)], "1 term: a second does not raise the held-out score; "),
+        (
+            [NOT_GAINED(2, -1.0, is_of_loss=False)],
+            "1 term: a second does not raise the held-out score; ",
+        ),
     ],
 )
 def test_the_choice_is_told_in_a_line(gains, said):
     n_terms = 1 + sum(own.is_worth_it for own in gains)
-    options = {"n_points": 1, "is_asked": False}
+    options = {"n_points": 1, "is_asked": False, "simplest": False}
     sentence = choice_sentence(n_terms, gains, 0.9, refitted=True, **options)
     reason = "as the folds' coefficients agree"
     assert sentence == f"{said}fitted to all samples, {reason} (median cosine 0.90)."
-    sentence = choice_sentence(n_terms, gains, 0.4, refitted=False, n_points=7, is_asked=True)
+    options = {"n_points": 7, "is_asked": True, "simplest": False}
+    sentence = choice_sentence(n_terms, gains, 0.4, refitted=False, **options)
     assert sentence == (
         f"{said}the mean of the folds' models at 7 points that scores cannot tell apart "
         "(median cosine 0.40)."
     )
+
+
+def test_the_simplest_choice_is_told_as_such():
+    X, y, _ = draw(2, 200)
+    model = FasTRRegressorCV(**GRID, one_standard_error=True).fit(X, y)
+    assert model.n_terms_ == 1 or "the second" not in model.choice_
+    assert ", the simplest choice within a standard error of the best; " in model.choice_
+
+
+def test_what_one_fold_alone_gains_adds_no_term():
+    X, y = make_tensor_regression(90, (6, 5), noise=1.0, random_state=0)
+    options = GRID | {"cv": ShuffleSplit(1, random_state=0), "scoring": "neg_mean_absolute_error"}
+    assert FasTRRegressorCV(**options).fit(X, y).n_terms_ == 1

@@ -151,7 +151,7 @@ def test_a_choice_that_ridge_beats_is_told_so(kind):
     twin, y, name = {
         "numbers": (FasTRRegressorCV(**one), signal, "R² 1 against"),
         "classes": (FasTRClassifierCV(**one), signal > 0, "area under the ROC curve 0.9"),
-        "counts": (FasTRRegressorCV(**one, loss="poisson"), rng.poisson(np.exp(signal)), "D²"),
+        "counts": (FasTRRegressorCV(**one, loss="poisson"), rng.poisson(np.exp(2 + signal)), "D²"),
     }[kind]
     with pytest.warns(UserWarning, match=f"flattened samples predicts .* better .{name}"):
         twin.fit(X, y)
@@ -176,6 +176,7 @@ def test_evidence_has_no_reference():
     assert not hasattr(model, "reference_score_")
 
 
+@pytest.mark.filterwarnings("ignore:Ridge regression on the flattened:UserWarning")
 def test_what_costs_too_much_is_left_out_and_the_reason_told():
     X, y, _, _ = draw(SHAPES[1])
     data = checked(X, y)
@@ -191,6 +192,8 @@ def test_what_costs_too_much_is_left_out_and_the_reason_told():
     assert model.reference_ is None
     assert np.isnan(model.reference_score_)
     assert not model.reference_is_better_
+    assert "a function of fitted" in model.reference_missing_
+    assert FasTRRegressorCV(**QUICK).fit(X, y).reference_missing_ == ""
 
 
 def test_a_score_that_does_not_take_its_predictions_leaves_the_choice_alone():
@@ -223,9 +226,43 @@ def test_the_error_of_a_difference_of_areas_is_that_of_delong():
     positive, negative = labels > 0, labels < 0
     wins = (pair[:, positive, None] > pair[:, None, negative]).astype(float)
     difference = wins[1] - wins[0]
-    variance = difference.mean(axis=1).var() / 30 + difference.mean(axis=0).var() / 30
+    variance = sum(difference.mean(axis=axis).var(ddof=1) / 30 for axis in (0, 1))
     assert_allclose(found.lead, difference.mean(), atol=1e-12)
     assert_allclose(found.error, np.sqrt(variance), rtol=1e-10)
+
+
+@pytest.mark.parametrize("n_positive", [1, 2])
+def test_one_sample_of_a_class_tells_no_error_of_an_area(n_positive):
+    labels = np.where(np.arange(N) < n_positive, 1.0, -1.0)
+    data = checked(np.zeros((N, 2, 2)), labels)
+    rows = np.random.default_rng(0).normal(size=(2, 1, N))
+    ours, theirs = (Predictions(row, data) for row in rows)
+    found = compare(
+        ours, theirs, scoring_of(data, np.array([0, 1])), [(np.arange(N), np.arange(N))]
+    )
+    assert np.isinf(found.error) == (n_positive == 1)
+
+
+def full_rank(n=150):
+    """Samples and a response that no outer product explains."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 6, 6))
+    return X, X.reshape(n, -1) @ rng.normal(size=36)
+
+
+@pytest.mark.filterwarnings("ignore:Ridge regression on the flattened:UserWarning")
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_a_lead_is_clear_in_any_units_of_y(unit):
+    X, y = full_rank()
+    options = QUICK | {"n_terms": (1,), "scoring": "neg_mean_squared_error"}
+    assert FasTRRegressorCV(**options).fit(X, unit * y).reference_is_better_
+
+
+def test_advice_beside_covariates_names_them():
+    X, y = full_rank()
+    Z = np.random.default_rng(1).normal(size=(len(X), 1))
+    with pytest.warns(UserWarning, match="and take the covariates out of X and y"):
+        FasTRRegressorCV(**QUICK, n_terms=(1,)).fit(X, y + 30 * Z[:, 0], covariates=Z)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -202,7 +202,10 @@ def _reference(fastr: Any) -> dict[str, Any] | None:
     reference = getattr(fastr, "reference_", None)
     if reference is None:
         return None
-    names = ("score", "alpha", "lead", "lead_error", "is_better")
+    names = (
+        *("score", "alpha", "unseen_score", "unseen_score_of_choice"),
+        *("lead", "lead_error", "is_better"),
+    )
     return {name: getattr(reference, name) for name in names}
 
 

@@ -27,8 +27,9 @@ _MEAN = (
 )
 _CONSTANT = "The response is constant, so there is nothing to predict and no score."
 _BEHIND = (
-    "It is clearly better: what X tells of y is not a sum of so few outer products. To predict, "
-    "use ridge regression, and read the factors with care."
+    "It is clearly better ({theirs} against {ours} where each fold is predicted by what the other "
+    "folds would have chosen): what X tells of y is not a sum of so few outer products. To "
+    "predict, use ridge regression, and read the factors with care."
 )
 _POOLED = (
     "The picture has the held-out samples of all folds together, so that its numbers may differ "
@@ -235,11 +236,15 @@ def reference_text(part: Any) -> list[str]:
     """Put the score of flattened ridge regression beside that of the choice, where it is known."""
     reference = getattr(part, "reference_", None)
     if reference is None:
-        return []
-    score = traits.number(reference.score)
+        reason = getattr(part, "reference_missing_", "")
+        return [f"No ridge regression stands beside it: {reason}."] if reason else []
+    score, theirs, ours = (
+        traits.number(own)
+        for own in (reference.score, reference.unseen_score, reference.unseen_score_of_choice)
+    )
     text = f"Ridge regression on the flattened samples scores {score} in the same folds."
     if reference.is_better:
-        return [f"{text} {_BEHIND}"]
+        return [f"{text} {_BEHIND.format(theirs=theirs, ours=ours)}"]
     return [f"{text} It is not clearly better."]
 
 

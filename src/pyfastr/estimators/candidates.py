@@ -91,6 +91,14 @@ class Candidates:
         """Return the fits of one point in all folds."""
         return self.fits.take(slice(point, None, len(self.points)))
 
+    def predictors(self, point: int, fold: int) -> Array:
+        """Return what one point predicts in one fold ``(T, n_samples)``, an output a row."""
+        n_outputs, n_points = self.fits.data.n_outputs or 1, len(self.points)
+        first = fold * n_outputs
+        return self.fits.predictors[
+            first * n_points + point : (first + n_outputs) * n_points : n_points
+        ]
+
     def take(self, which: Sequence[int]) -> TaskFits:
         """Return the fits of some points in all folds."""
         n_tasks = len(self.fits.models) // len(self.points)
@@ -135,12 +143,16 @@ class Gain:
     n_terms : int
     share : float
         Of the loss that fewer terms leave; of scores their difference.
+    is_clear : bool
+        Whether it is more than chance would give.
     is_worth_it : bool
+        Whether it is that, and enough.
     is_of_loss : bool
     """
 
     n_terms: int
     share: float
+    is_clear: bool
     is_worth_it: bool
     is_of_loss: bool
 
@@ -149,13 +161,15 @@ def gain(before: Candidates, after: Candidates, nothing: float) -> Gain:
     """Compare the best points of two numbers of terms; `nothing` is the loss of no model at all."""
     fewer, more = (own.merits[:, _best(own)] for own in (before, after))
     mean, error = mean_and_error(more - fewer)
-    is_clear = bool(mean > CHANCE_OF_TERMS * error)
+    # What a single fold's score gains may all be chance.
+    is_clear = len(fewer) > 1 and bool(mean > CHANCE_OF_TERMS * error)
     if before.losses is None:
-        return Gain(after.n_terms, float(mean), is_clear, is_of_loss=False)
+        return Gain(after.n_terms, float(mean), is_clear, is_clear, is_of_loss=False)
     left = -float(fewer.mean())
     enough = min(WORTH_OF_LEFT * left, WORTH_OF_ALL * nothing)
     share = float(mean) / left if left > 0 else 0.0
-    return Gain(after.n_terms, share, is_clear and bool(mean > enough), is_of_loss=True)
+    is_worth_it = is_clear and bool(mean > enough)
+    return Gain(after.n_terms, share, is_clear, is_worth_it, is_of_loss=True)
 
 
 def null_loss(data: Data) -> float:

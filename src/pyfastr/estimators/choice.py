@@ -246,11 +246,13 @@ class FasTRSelection(
         """Fit and score the grid; fit the choice to all data, or take the mean of the folds'."""
         found = self._candidates(data, scoring, splits)
         tried = Tried(*found, scoring, splits, self.one_standard_error)
-        self.agreement_ = agreement(tried.fits_of(tried.leaders[0]))
+        leaders = tried.leaders()
+        self.agreement_ = agreement(tried.fits_of(leaders[0]))
         differ = self.agreement_ < AGREEING
         self.refitted_ = not differ if self.refit == "auto" else bool(self.refit)
-        is_one = self.refitted_ or self.one_standard_error
-        fits = self._describe(tried, [tried.choose()] if is_one else tried.leaders)
+        alone = self.refitted_ or self.one_standard_error
+        fits = self._describe(tried, [tried.simplest_of_best()] if alone else leaders)
+        self._compare_with_ridge(tried, alone=alone)
         if self.refitted_:
             self._refit(fits[0], data)
         else:
@@ -277,25 +279,24 @@ class FasTRSelection(
             refitted=self.refitted_,
             n_points=len(chosen),
             is_asked=self.refit != "auto",
+            simplest=tried.simplest,
         )
-        self._compare_with_ridge(fits, scoring, splits)
         return fits
 
-    def _compare_with_ridge(
-        self, chosen: list[TaskFits], scoring: Scoring, splits: Sequence[Split]
-    ) -> None:
+    def _compare_with_ridge(self, tried: Tried, *, alone: bool) -> None:
         """Put flattened ridge regression beside the choice, and say so if it is better."""
-        found = reference_of(chosen, scoring, splits)
+        found = reference_of(tried, alone=alone)
         if isinstance(found, NoReference):
             tell("reference", 1, 1, f"no ridge regression beside it: {found.reason}")
             self.reference_, self.reference_score_, self.reference_is_better_ = None, np.nan, False
+            self.reference_missing_ = found.reason
             return
         self.reference_, self.reference_score_ = found, found.score
-        self.reference_is_better_ = found.is_better
+        self.reference_is_better_, self.reference_missing_ = found.is_better, ""
         tell("reference", 1, 1, f"flattened ridge regression: score {found.score:.4g}")
         # Vectors have no structure that might not pay.
-        if found.is_better and len(scoring.data.source.shape) > 2:
-            warn(reference_sentence(found, scoring, self.best_score_))
+        if found.is_better and len(tried.scoring.data.source.shape) > 2:
+            warn(reference_sentence(found, tried.scoring))
 
     def _choose_by_evidence(self, data: Data, ridges: list[float], n_terms: list[int]) -> None:
         """Fit all data once for each number of terms; the evidence chooses the support."""

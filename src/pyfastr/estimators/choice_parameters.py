@@ -21,7 +21,7 @@ FITTED = (
 # What only a choice by folds has.
 OF_FOLDS = (
     *("agreement_", "held_out_", "output_scores_"),
-    *("reference_", "reference_score_", "reference_is_better_"),
+    *("reference_", "reference_score_", "reference_is_better_", "reference_missing_"),
 )
 
 CV_CONSTRAINTS: dict[str, list[Any]] = {

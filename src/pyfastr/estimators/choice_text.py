@@ -17,6 +17,7 @@ def choice_sentence(
     refitted: bool,
     n_points: int,
     is_asked: bool,
+    simplest: bool,
 ) -> str:
     """Say how many terms a choice by folds has, what it was made of, and why.
 
@@ -32,9 +33,14 @@ def choice_sentence(
     n_points : int
     is_asked : bool
         Whether the user asked for that.
+    simplest : bool
+        Whether the simplest model within a standard error was wanted, whatever terms gain.
     """
-    terms = counted(n_terms)
-    why = f"{terms}: {_told_of(gains)}" if gains else terms
+    why = counted(n_terms)
+    if simplest:
+        why += ", the simplest choice within a standard error of the best"
+    elif gains:
+        why += f": {_told_of(gains)}"
     alike = f"median cosine {agreement:.2f}"
     if np.isnan(agreement):
         return f"{why}; {'fitted to all samples' if refitted else 'the model of the only fold'}."
@@ -74,5 +80,5 @@ def _told_of(gains: Sequence[Gain]) -> str:
             continue
         parts.append(f"{term} by {told}" if parts else f"{term} {verb} {what} by {told}")
         if not own.is_worth_it:
-            parts[-1] += ", too little to count"
+            parts[-1] += ", too little to count" if own.is_clear else ", which may be chance"
     return ", ".join(parts)

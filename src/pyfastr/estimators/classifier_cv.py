@@ -61,7 +61,7 @@ class FasTRClassifierCV(LabelsMixin, FasTRSelection):
     cv_results_, scores_path_, output_scores_, held_out_
         As in :class:`FasTRRegressorCV`; of `held_out_`, `prediction` are decision values and
         `target` the numbers of classes.
-    reference_score_, reference_, reference_is_better_
+    reference_score_, reference_, reference_is_better_, reference_missing_
         As in :class:`FasTRRegressorCV`; the ridge regression is on labels -1 and 1.
     coef_, factors_, scales_, intercept_, design_, n_iter_, converged_, history_, starts_
         Of the best estimator; the last four only of a refit.

@@ -15,10 +15,10 @@ from pyfastr.solver.losses import POISSON
 
 Array = NDArray[Any]
 
-# A lead is clear if it is more than so many of its standard errors, and large enough to matter. A
-# standard error of a few folds is itself uncertain, so that such a lead must be twice as large, and
-# so must be that of the reference over a constant.
-CHANCE, CHANCE_OF_FOLDS, LEAST_LEAD = 1.0, 2.0, 0.015
+# A lead is clear if it is more than so many of its standard errors. A standard error of a few folds
+# is itself uncertain, so that such a lead must be twice as large, and so must be that of the
+# reference over a constant.
+CHANCE, CHANCE_OF_FOLDS = 1.0, 2.0
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,9 @@ class Comparison:
     lead: float
     error: float
 
-    def is_clear(self, chance: float) -> bool:
-        """Whether the reference is ahead by more than so many standard errors."""
-        return bool(self.lead > max(chance * self.error, LEAST_LEAD))
-
-
-def mean_predictions(points: Sequence[Predicted]) -> Predictions:
-    """Return the mean of what several points of a grid predict in each fold."""
-    return Predictions(np.mean([own.predictors for own in points], axis=0), points[0].data)
+    def is_clear(self, chance: float, least: float) -> bool:
+        """Whether the reference is ahead by more than so many standard errors, and than `least`."""
+        return bool(self.lead > max(chance * self.error, least))
 
 
 def constant_predictions(data: Data, n_folds: int) -> Predictions:
@@ -126,22 +121,24 @@ def _error_of_areas(
         terms = np.mean([_terms_of_area(y, pair, weights[test]) for y, pair in pairs], axis=0)
         variances.append(float(np.sum(terms**2)))
     known = np.array(variances)[np.isfinite(variances)]
+    if not len(known):
+        return np.inf
     tests = np.concatenate([test for _, test in splits])
     repeats = len(tests) / len(np.unique(tests))
-    return float(np.sqrt(known.sum() * repeats) / max(1, len(known)))
+    return float(np.sqrt(known.sum() * repeats) / len(known))
 
 
 def _terms_of_area(labels: Array, pair: Array, weights: Array) -> Array:
-    """Return each sample's part in the difference of two rows' areas; NaN of one class.
+    """Return each sample's part in the difference of two rows' areas.
 
-    The sum of their squares is its variance.
+    The sum of their squares is its variance; NaN where a class has too few samples to tell one.
     """
     terms = np.full(len(labels), np.nan)
     for side in (1, -1):
         others = np.where(labels * side < 0, weights, 0.0)
         own = labels * side > 0
-        g = weights[own]
-        if g.any() and others.any():
+        if np.count_nonzero(weights[own]) > 1 and others.any():
+            g = weights[own] / weights[own].sum()
             shares = np.subtract(*share_below(pair * side, others)[:, own]) / others.sum()
-            terms[own] = g * (shares - np.average(shares, weights=g)) / g.sum()
+            terms[own] = g * (shares - g @ shares) / np.sqrt(1 - g @ g)
     return terms

@@ -116,8 +116,8 @@ def _narrow_choice(own: dict[str, Any], t: int) -> None:
         own["best_estimator_"] = _output(own["best_estimator_"], t)
     if "held_out_" in own:
         own["held_out_"] = _held_out(own["held_out_"], t)
-    for name in ("reference_", "reference_score_", "reference_is_better_"):
-        own.pop(name, None)
+    for name in [name for name in own if name.startswith("reference_")]:
+        del own[name]
     if "output_scores_" in own:
         _narrow_scores(own, own.pop("output_scores_")[t])
 

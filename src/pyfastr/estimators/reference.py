@@ -20,15 +20,17 @@ from pyfastr.engines import Engine
 from pyfastr.estimators.comparison import (
     CHANCE,
     CHANCE_OF_FOLDS,
+    Comparison,
+    Predictions,
     compare,
     constant_predictions,
-    mean_predictions,
 )
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.folds import HeldOut, Predicted, Split, held_out, training_weights
 from pyfastr.estimators.ranking import score_columns
 from pyfastr.estimators.scoring import Scoring
 from pyfastr.estimators.sklearn_private import BaseScorer
+from pyfastr.estimators.tried import Tried
 from pyfastr.solver.count_ridge import count_predictors, features_of
 from pyfastr.solver.flat_ridge import FlatTask, by_features, by_samples, ridge_predictors
 from pyfastr.solver.losses import POISSON
@@ -42,6 +44,9 @@ Solver = Callable[[Sequence[FlatTask], Array], list[tuple[Array, Array]]]
 ALPHAS = tuple(10.0 ** (k / 2) for k in range(-20, 9))
 # Each of these takes several Newton steps, and counts are never without noise.
 COUNT_ALPHAS = tuple(10.0 ** (k / 2) for k in range(-8, 7))
+# A smaller lead does not matter: of R², D² and areas, and of other scores, whose units may be any,
+# as a share of what the reference is ahead of a constant.
+LEAST_LEAD = 0.015
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,21 @@ class ReferenceFits:
             self.alphas[part], self.penalties[:, part], self.predictors[which::step], self.data
         )
 
+    def unseen(self, scores: Array) -> Predictions:
+        """Return what each fold is predicted with the penalty that the other folds prefer.
+
+        `scores` are those of all folds and penalties ``(F, A)``.
+        """
+        step, rows = len(self.alphas), []
+        n_outputs = len(self.predictors) // scores.size
+        for fold in range(len(scores)):
+            others = np.delete(scores, fold, axis=0)
+            others = others[np.isfinite(others).all(axis=1)]
+            best = int(np.argmax(others.mean(axis=0))) if len(others) else _best(scores)
+            first = fold * n_outputs * step
+            rows.append(self.predictors[first + best : first + n_outputs * step : step])
+        return Predictions(np.concatenate(rows), self.data)
+
 
 @dataclass(frozen=True, eq=False)
 class Reference:
@@ -86,7 +106,7 @@ class Reference:
     best_index : int
         Its place in `results`.
     score : float
-        Its mean score over the folds.
+        Its mean score over the folds, beside which the `best_score_` of the choice stands.
     scores : ndarray of shape (n_folds,)
         Those of each fold.
     results : dict of arrays
@@ -94,8 +114,11 @@ class Reference:
         length of a sample beside intercept and covariates.
     held_out : HeldOut
         Its predictions.
+    unseen_score, unseen_score_of_choice : float
+        The same of it and of the choice, where each fold is predicted by what the other folds alone
+        would have chosen. The best of many points owes some of its score to chance; these do not.
     lead, lead_error : float
-        How far it is ahead of the choice, and the standard error of that, in units of the score:
+        How far it is ahead of the choice so, and the standard error of that, in units of the score:
         paired over samples, or over folds where the score is not a default.
     is_better : bool
         Whether it is clearly ahead, of the choice and of predicting a constant.
@@ -107,6 +130,8 @@ class Reference:
     scores: Array
     results: dict[str, Any]
     held_out: HeldOut
+    unseen_score: float
+    unseen_score_of_choice: float
     lead: float
     lead_error: float
     is_better: bool
@@ -119,19 +144,17 @@ class NoReference:
     reason: str
 
 
-def reference_of(
-    points: Sequence[Predicted], scoring: Scoring, splits: Sequence[Split]
-) -> Reference | NoReference:
+def reference_of(tried: Tried, *, alone: bool) -> Reference | NoReference:
     """Put flattened ridge regression beside a choice, in its folds, if that costs little.
 
     Parameters
     ----------
-    points : sequence of Predicted
-        What the choice predicts in each fold, or what it is the mean of.
-    scoring : Scoring
-    splits : sequence of (ndarray, ndarray)
-        Numbers of the samples that each fold trains on and holds out.
+    tried : Tried
+        What there was to choose from.
+    alone : bool
+        Whether a single point was chosen, rather than the mean of several.
     """
+    scoring, splits = tried.scoring, tried.splits
     if scoring.classes is not None:
         # Its decisions are not log-odds, whatever the loss of the choice.
         scoring = replace(scoring, loss="squared")
@@ -144,7 +167,7 @@ def reference_of(
     with warnings.catch_warnings():
         # What is to be said of folds that have no score was said of the choice.
         warnings.simplefilter("ignore")
-        fits, ours = fit_reference(folds, engine), mean_predictions(points)
+        fits, ours = fit_reference(folds, engine), tried.unseen(alone=alone)
         try:
             return _best_of(fits, ours, scoring, splits)
         except ValueError as error:
@@ -159,33 +182,46 @@ def _best_of(
 ) -> Reference | NoReference:
     """Choose the penalty, and compare what it predicts with ours."""
     scores = scoring.scores(fits, splits)
-    usable = scores[np.isfinite(scores).all(axis=1)]
-    if not len(usable):
+    is_usable = np.isfinite(scores).all(axis=1)
+    if not is_usable.any():
         return NoReference("no fold has a finite score")
-    best = int(np.argmax(usable.mean(axis=0)))
-    theirs = fits.take(best)
+    best, theirs = _best(scores), fits.unseen(scores)
     nothing = constant_predictions(scoring.data, len(splits))
     beside, of_use = (compare(own, theirs, scoring, splits) for own in (ours, nothing))
-    chance = CHANCE if scoring.scorer is None else CHANCE_OF_FOLDS
-    # Of small folds, sums over all samples may tell another story than R² or D² of each.
-    is_of_use = of_use.is_clear(CHANCE_OF_FOLDS) and (
-        of_use.theirs > 0 or not scoring.is_of_samples
-    )
+    chosen = fits.take(best)
     return Reference(
-        alpha=float(theirs.penalties.mean()),
+        alpha=float(chosen.penalties.mean()),
         best_index=best,
-        score=float(usable[:, best].mean()),
+        score=float(scores[is_usable, best].mean()),
         scores=scores[:, best],
         results={"param_alpha": fits.alphas, **score_columns(scores)},
-        held_out=held_out([theirs], splits, scoring.targets),
+        held_out=held_out([chosen], splits, scoring.targets),
+        unseen_score=beside.theirs,
+        unseen_score_of_choice=beside.ours,
         lead=beside.lead,
         lead_error=beside.error,
-        is_better=beside.is_clear(chance) and is_of_use,
+        is_better=_is_better(beside, of_use, scoring),
     )
 
 
-def reference_sentence(reference: Reference, scoring: Scoring, score: float) -> str:
-    """Say in plain words that the reference is better than a choice of this score; what to do."""
+def _best(scores: Array) -> int:
+    """Return the number of the best penalty, by scores ``(F, A)``."""
+    return int(np.argmax(scores[np.isfinite(scores).all(axis=1)].mean(axis=0)))
+
+
+def _is_better(beside: Comparison, of_use: Comparison, scoring: Scoring) -> bool:
+    """Whether the reference is clearly ahead of a choice, and of predicting a constant."""
+    chance, unit = CHANCE, 1.0
+    if scoring.scorer is not None:
+        chance, unit = CHANCE_OF_FOLDS, max(of_use.lead, 0.0)
+    # Of small folds, sums over all samples may tell another story than R² or D² of each.
+    predicts = of_use.theirs > 0 or not scoring.is_of_samples
+    is_of_use = predicts and of_use.is_clear(CHANCE_OF_FOLDS, LEAST_LEAD * unit)
+    return is_of_use and beside.is_clear(chance, LEAST_LEAD * unit)
+
+
+def reference_sentence(reference: Reference, scoring: Scoring) -> str:
+    """Say in plain words that the reference is better than a choice, and what to do."""
     estimator, name = {
         "squared": ("Ridge", "R²"),
         "poisson": ("PoissonRegressor", "D²"),
@@ -194,11 +230,13 @@ def reference_sentence(reference: Reference, scoring: Scoring, score: float) -> 
         estimator, name = "RidgeClassifier", "area under the ROC curve"
     if scoring.scorer is not None:
         name = "score"
+    theirs, ours = reference.unseen_score, reference.unseen_score_of_choice
+    beside = "" if scoring.data.covariates is None else ", and take the covariates out of X and y"
     return (
         "Ridge regression on the flattened samples predicts held-out samples better "
-        f"({name} {reference.score:.3g} against {score:.3g}): what X tells of y is not a sum of so "
+        f"({name} {theirs:.3g} against {ours:.3g}): what X tells of y is not a sum of so "
         f"few outer products. To predict, use sklearn.linear_model.{estimator}"
-        f"(alpha={reference.alpha:.3g}) on X.reshape(len(X), -1)."
+        f"(alpha={reference.alpha:.3g}) on X.reshape(len(X), -1){beside}."
     )
 
 

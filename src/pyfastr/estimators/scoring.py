@@ -151,8 +151,14 @@ class Scoring:
             losses = data.loss.losses(target[..., test], predictors)
             total[test] += 2 * np.mean(losses / units, axis=0).T
             count[test] += 1
-        held = (count > 0) & (weights > 0)
+        held = self.held_out_samples(splits)
         return total[held] * (weights[held] / weights[held].mean() / count[held])[:, None]
+
+    def held_out_samples(self, splits: Sequence[Split]) -> Array:
+        """Return the numbers of the samples that `losses` are of."""
+        held = np.unique(np.concatenate([test for _, test in splits]))
+        weights = self.data.weights
+        return held if weights is None else held[weights[held] > 0]
 
     def _fold(self, fits: Predicted, rows: Array, train: Array, test: Array) -> Array:
         """Scores of one fold, ``(T, points)``."""

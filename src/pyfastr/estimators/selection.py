@@ -90,7 +90,7 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         The points of `cv_results_` that a mean is of, the best first; the choice alone if it was
         fitted to all data.
     best_score_ : float
-        Its mean score, or its negative ``(N - dof) log(RSS / (N - dof))``.
+        Mean score at `best_index_`, or the negative ``(N - dof) log(RSS / (N - dof))``.
     best_estimator_ : FasTRRegressor
         Fitted to all data, or the mean of the folds' models.
     cv_results_ : dict of arrays
@@ -108,10 +108,14 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         penalty; NaN where that would cost too much, or a function scores fitted estimators.
     reference_ : Reference or None
         More of it: `alpha`, `scores` of the folds, `results` of all penalties, `held_out`
-        predictions, its `lead` over the choice and the `lead_error`. Not there by evidence.
+        predictions; `unseen_score` and `unseen_score_of_choice`, where each fold is predicted by
+        what the others would have chosen, the `lead` between these and the `lead_error`. Not there
+        by evidence.
     reference_is_better_ : bool
         Whether that lead is clear. The fit then warns, unless samples are vectors, that what X
         tells of y is not a sum of so few outer products.
+    reference_missing_ : str
+        Why there is no reference; empty if there is one.
     coef_, factors_, scales_, intercept_, design_, n_iter_, converged_, history_, starts_
         Of the best estimator; the last four only of a refit.
     outputs_ : list of FasTRRegressorCV

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.estimators.candidates import Candidates, Gain
+from pyfastr.estimators.comparison import Predictions
 from pyfastr.estimators.folds import Split, TaskFits
 from pyfastr.estimators.ranking import Point, choose, leading, usable_scores
 from pyfastr.estimators.scoring import Scoring
@@ -68,26 +69,63 @@ class Tried:
             return None
         return np.concatenate(losses, axis=1)
 
-    @cached_property
-    def leaders(self) -> list[int]:
-        """The best point and those that fall short of it by chance, in order."""
-        return leading(self.usable, self.losses, self._eligible)
+    def leaders(self, without: int | None = None) -> list[int]:
+        """Return the best point and those that fall short of it by chance, in order.
 
-    def choose(self) -> int:
+        `without` is the number of a fold that has no say in it.
+        """
+        return leading(*self._seen(without), self._eligible)
+
+    def simplest_of_best(self, without: int | None = None) -> int:
         """Return the simplest point that is as good as the best."""
         return choose(
             self.points,
-            self.usable,
-            self.losses,
+            *self._seen(without),
             self._eligible,
             one_standard_error=self.simplest,
         )
 
+    def _seen(self, without: int | None) -> tuple[Array, Array | None]:
+        """Return scores and losses of all folds, or of all others if there are any."""
+        if without is None:
+            return self.usable, self.losses
+        scores = np.delete(self.scores, without, axis=0)
+        scores = scores[np.isfinite(scores).any(axis=1)]
+        if not len(scores):
+            return self.usable, self.losses
+        if self.losses is None:
+            return scores, None
+        counted = self.scoring.held_out_samples(self.splits)
+        others = ~np.isin(counted, self.splits[without][1])
+        return scores, self.losses[others] if others.any() else None
+
+    def unseen(self, *, alone: bool) -> Predictions:
+        """Return what each fold is predicted by what the other folds alone would have chosen.
+
+        Of many points, the best in all folds owes some of its score to chance; this does not.
+
+        Parameters
+        ----------
+        alone : bool
+            Whether a single point is chosen, rather than the mean of all leaders.
+        """
+        rows = []
+        for fold in range(len(self.splits)):
+            chosen = [self.simplest_of_best(fold)] if alone else self.leaders(fold)
+            own = [self._at(i) for i in chosen]
+            rows.append(np.mean([some.predictors(i, fold) for some, i in own], axis=0))
+        return Predictions(np.concatenate(rows), self.candidates[0].fits.data)
+
     def fits_of(self, index: int) -> TaskFits:
         """Return the fits of a point in all folds."""
+        some, index = self._at(index)
+        return some.of(index)
+
+    def _at(self, index: int) -> tuple[Candidates, int]:
+        """Return where a point is."""
         for own in self.candidates:
             if index < len(own.points):
-                return own.of(index)
+                return own, index
             index -= len(own.points)
         raise IndexError(index)
 

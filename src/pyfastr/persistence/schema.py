@@ -202,7 +202,10 @@ def _is_reference(value: Any, model: Any) -> bool:
         return True
     if not isinstance(value, Reference) or not _are_held_out(value.held_out, model):
         return False
-    numbers = (value.alpha, value.score, value.lead, value.lead_error)
+    numbers = (
+        *(value.alpha, value.score, value.lead, value.lead_error),
+        *(value.unseen_score, value.unseen_score_of_choice),
+    )
     columns = value.results.values() if type(value.results) is dict else (None,)
     tables = _is_array(value.scores, 1, "f") and all(_is_array(own, 1) for own in columns)
     known = _is_count(value.best_index) and isinstance(value.is_better, bool)
@@ -302,6 +305,7 @@ RULES = {
     "reference_": Rule("None, or a complete record of a ridge regression", _is_reference),
     "reference_score_": Rule("a number", lambda v, m: _is_number(v)),
     "reference_is_better_": Rule("True or False", lambda v, m: isinstance(v, bool)),
+    "reference_missing_": Rule("text", lambda v, m: isinstance(v, str)),
     "mean_": Rule("None, or finite numbers that fit tensor_shape_in_", _is_statistic),
     "scale_": Rule(
         "None, or positive numbers that fit tensor_shape_in_",
