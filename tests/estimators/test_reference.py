@@ -169,6 +169,20 @@ def test_a_choice_that_ridge_does_not_beat_is_left_in_peace(noise):
     assert np.isfinite(model.reference_score_)
 
 
+def test_what_fails_in_a_fold_that_had_no_say_is_no_alarm_if_the_choice_does_not():
+    """Four folds prefer a threshold at which the fit to the fifth misses half of a term."""
+    rng = np.random.default_rng(0)
+    W = np.zeros((10, 10))
+    W[1:4, 1:4], W[6:9, 5:9] = 1, -1
+    X = rng.standard_normal((200, 10, 10))
+    y = np.tensordot(X, W, axes=2) + rng.standard_normal(200)
+    model = FasTRRegressorCV(random_state=0).fit(X, y)
+    reference = model.reference_
+    assert reference.unseen_score > reference.unseen_score_of_choice
+    assert reference.score < model.best_score_
+    assert not model.reference_is_better_
+
+
 def test_evidence_has_no_reference():
     X, y = make_tensor_regression(100, (6, 6), random_state=0)
     model = FasTRRegressorCV(**QUICK).fit(X, y).set_params(criterion="evidence").fit(X, y)

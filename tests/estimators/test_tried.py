@@ -42,6 +42,13 @@ def test_each_fold_is_predicted_by_what_the_others_prefer(tried):
     assert_allclose(tried.unseen(alone=False).predictors[:, 5], means)
 
 
+def test_what_all_folds_have_chosen_is_the_same_in_each(tried):
+    found = tried.seen(alone=True).predictors
+    assert_array_equal(found[:, 0], [0.0, 10.0, 20.0, 30.0])
+    means = 10 * np.arange(4) + np.mean(tried.leaders())
+    assert_allclose(tried.seen(alone=False).predictors[:, 5], means)
+
+
 def test_a_single_fold_has_no_others():
     X, y = make_tensor_regression(60, (5, 4), noise=0.5, random_state=0)
     options = {"thresholds": (0.0, 0.3), "ridges": (0.01, 1.0), "random_state": 0}

@@ -79,7 +79,7 @@ Array = NDArray[Any]
 
 # Folds agree if the median cosine between their coefficients is at least this. Where they differ by
 # more, the mean of their models predicts better than one fit to all data.
-AGREEING = 0.8
+AGREEING = 0.95
 # scikit-learn's name of the score that regressors have by default; D² of counts has none.
 DEFAULT_SCORING = {"squared": "r2", "poisson": None}
 

@@ -52,6 +52,10 @@ class Comparison:
         """Whether the reference is ahead by more than so many standard errors, and than `least`."""
         return bool(self.lead > max(chance * self.error, least))
 
+    def is_reversed(self, chance: float) -> bool:
+        """Whether the choice is ahead by more than so many standard errors."""
+        return bool(-self.lead > chance * self.error)
+
 
 def constant_predictions(data: Data, n_folds: int) -> Predictions:
     """Return what is predicted without a look at X: the mean of all samples."""

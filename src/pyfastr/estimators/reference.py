@@ -167,7 +167,8 @@ def reference_of(tried: Tried, *, alone: bool) -> Reference | NoReference:
     with warnings.catch_warnings():
         # What is to be said of folds that have no score was said of the choice.
         warnings.simplefilter("ignore")
-        fits, ours = fit_reference(folds, engine), tried.unseen(alone=alone)
+        fits = fit_reference(folds, engine)
+        ours = _Ours(tried.seen(alone=alone), tried.unseen(alone=alone))
         try:
             return _best_of(fits, ours, scoring, splits)
         except ValueError as error:
@@ -177,8 +178,16 @@ def reference_of(tried: Tried, *, alone: bool) -> Reference | NoReference:
             return NoReference(f"scoring does not take its predictions: {error}")
 
 
+@dataclass(frozen=True)
+class _Ours:
+    """What folds are predicted by what all of them have chosen, or all but each itself."""
+
+    seen: Predictions
+    unseen: Predictions
+
+
 def _best_of(
-    fits: ReferenceFits, ours: Predicted, scoring: Scoring, splits: Sequence[Split]
+    fits: ReferenceFits, ours: _Ours, scoring: Scoring, splits: Sequence[Split]
 ) -> Reference | NoReference:
     """Choose the penalty, and compare what it predicts with ours."""
     scores = scoring.scores(fits, splits)
@@ -186,9 +195,10 @@ def _best_of(
     if not is_usable.any():
         return NoReference("no fold has a finite score")
     best, theirs = _best(scores), fits.unseen(scores)
-    nothing = constant_predictions(scoring.data, len(splits))
-    beside, of_use = (compare(own, theirs, scoring, splits) for own in (ours, nothing))
     chosen = fits.take(best)
+    nothing = constant_predictions(scoring.data, len(splits))
+    beside, of_use = (compare(own, theirs, scoring, splits) for own in (ours.unseen, nothing))
+    seen = compare(ours.seen, chosen, scoring, splits)
     return Reference(
         alpha=float(chosen.penalties.mean()),
         best_index=best,
@@ -200,7 +210,7 @@ def _best_of(
         unseen_score_of_choice=beside.ours,
         lead=beside.lead,
         lead_error=beside.error,
-        is_better=_is_better(beside, of_use, scoring),
+        is_better=_is_better(beside, seen, of_use, scoring),
     )
 
 
@@ -209,15 +219,20 @@ def _best(scores: Array) -> int:
     return int(np.argmax(scores[np.isfinite(scores).all(axis=1)].mean(axis=0)))
 
 
-def _is_better(beside: Comparison, of_use: Comparison, scoring: Scoring) -> bool:
-    """Whether the reference is clearly ahead of a choice, and of predicting a constant."""
+def _is_better(beside: Comparison, seen: Comparison, of_use: Comparison, scoring: Scoring) -> bool:
+    """Whether the reference is clearly ahead of a choice, and of predicting a constant.
+
+    What most folds would have chosen may fail in one that all of them together have seen, so that
+    the choice of all must not be clearly ahead either.
+    """
     chance, unit = CHANCE, 1.0
     if scoring.scorer is not None:
         chance, unit = CHANCE_OF_FOLDS, max(of_use.lead, 0.0)
     # Of small folds, sums over all samples may tell another story than R² or D² of each.
     predicts = of_use.theirs > 0 or not scoring.is_of_samples
     is_of_use = predicts and of_use.is_clear(CHANCE_OF_FOLDS, LEAST_LEAD * unit)
-    return is_of_use and beside.is_clear(chance, LEAST_LEAD * unit)
+    is_ahead = beside.is_clear(chance, LEAST_LEAD * unit) and not seen.is_reversed(CHANCE)
+    return is_of_use and is_ahead
 
 
 def reference_sentence(reference: Reference, scoring: Scoring) -> str:

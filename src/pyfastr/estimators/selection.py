@@ -65,7 +65,7 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         folds found, at the best point and at up to nine others that fall short of it by less than a
         standard error (`averaged_`): a sum of many terms, which predicts noisy recordings better
         but is not of unit rank. With `one_standard_error` the mean is of that choice alone. "auto"
-        is True if most of the folds' coefficients agree, with an `agreement_` of 0.8 or more.
+        is True if most of the folds' coefficients agree, with an `agreement_` of 0.95 or more.
     init, n_init, sweep, max_iter, tol, fit_intercept, symmetry, verbose, checkpoint
         As in :class:`FasTRRegressor`, for the final fit; the folds make at most 15 sweeps. With
         ``n_init="auto"`` they have at most 256 starts each, and the final fit begins from their

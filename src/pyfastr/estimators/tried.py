@@ -109,10 +109,21 @@ class Tried:
         alone : bool
             Whether a single point is chosen, rather than the mean of all leaders.
         """
+        folds = range(len(self.splits))
+        return self._predictions([self._chosen(fold, alone=alone) for fold in folds])
+
+    def seen(self, *, alone: bool) -> Predictions:
+        """Return what each fold is predicted by what all folds have chosen."""
+        return self._predictions([self._chosen(alone=alone)] * len(self.splits))
+
+    def _chosen(self, without: int | None = None, *, alone: bool) -> list[int]:
+        return [self.simplest_of_best(without)] if alone else self.leaders(without)
+
+    def _predictions(self, chosen: Sequence[Sequence[int]]) -> Predictions:
+        """Return the mean of what some points predict, which each fold has its own of."""
         rows = []
-        for fold in range(len(self.splits)):
-            chosen = [self.simplest_of_best(fold)] if alone else self.leaders(fold)
-            own = [self._at(i) for i in chosen]
+        for fold, points in enumerate(chosen):
+            own = [self._at(i) for i in points]
             rows.append(np.mean([some.predictors(i, fold) for some, i in own], axis=0))
         return Predictions(np.concatenate(rows), self.candidates[0].fits.data)
 
