@@ -26,7 +26,7 @@ from pyfastr.estimators.comparison import (
     constant_predictions,
 )
 from pyfastr.estimators.data import Data
-from pyfastr.estimators.folds import HeldOut, Predicted, Split, held_out, training_weights
+from pyfastr.estimators.folds import HeldOut, Split, held_out, training_weights
 from pyfastr.estimators.ranking import score_columns
 from pyfastr.estimators.scoring import Scoring
 from pyfastr.estimators.sklearn_private import BaseScorer
