@@ -1,5 +1,6 @@
 """What folds choose, and what they would choose without one of them."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pyfastr import FasTRRegressorCV
 from pyfastr.datasets import make_tensor_regression
-from pyfastr.estimators.candidates import Candidates
+from pyfastr.estimators.candidates import Candidates, Gain
 from pyfastr.estimators.tried import Tried
 
 POINTS = [(1, 0.1, 0.0), (1, 1.0, 0.0), (1, 10.0, 0.0)]
@@ -47,6 +48,23 @@ def test_what_all_folds_have_chosen_is_the_same_in_each(tried):
     assert_array_equal(found[:, 0], [0.0, 10.0, 20.0, 30.0])
     means = 10 * np.arange(4) + np.mean(tried.leaders())
     assert_allclose(tried.seen(alone=False).predictors[:, 5], means)
+
+
+def test_a_mean_takes_in_other_numbers_of_terms_but_the_choice_has_those_that_pay(tried):
+    second = Candidates(
+        [(2, *point[1:]) for point in POINTS],
+        tried.candidates[0].fits,
+        tried.candidates[0].output_scores + 0.01,
+        None,
+        (0.0, 0.0),
+    )
+    too_little = Gain(2, 0.01, is_clear=False, is_worth_it=False, is_of_loss=False)
+    both = replace(tried, candidates=[*tried.candidates, second], gains=[too_little])
+    assert both.leaders()[0] == tried.leaders()[0]
+    assert both.leaders()[1] == tried.leaders()[0] + len(POINTS)
+    assert both.simplest_of_best() == tried.simplest_of_best()
+    paid = replace(both, gains=[replace(too_little, is_worth_it=True)])
+    assert paid.leaders()[0] == tried.leaders()[0] + len(POINTS)
 
 
 def test_a_single_fold_has_no_others():

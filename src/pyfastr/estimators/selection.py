@@ -62,10 +62,11 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         whose score is within one standard error of the best.
     refit : bool or "auto", default="auto"
         Whether the choice is fitted to all data. False takes the mean of the coefficients that the
-        folds found, at the best point and at up to nine others that fall short of it by less than a
-        standard error (`averaged_`): a sum of many terms, which predicts noisy recordings better
-        but is not of unit rank. With `one_standard_error` the mean is of that choice alone. "auto"
-        is True if most of the folds' coefficients agree, with an `agreement_` of 0.95 or more.
+        folds found, at the best point and at up to nine others, of any number of terms, that fall
+        short by less than a standard error (`averaged_`): a sum of many terms, which predicts noisy
+        recordings better but is not of unit rank. With `one_standard_error` the mean is of that
+        choice alone. "auto" is True if most of the folds' coefficients agree, with an `agreement_`
+        of 0.95 or more.
     init, n_init, sweep, max_iter, tol, fit_intercept, symmetry, verbose, checkpoint
         As in :class:`FasTRRegressor`, for the final fit; the folds make at most 15 sweeps. With
         ``n_init="auto"`` they have at most 256 starts each, and the final fit begins from their
@@ -87,8 +88,8 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         Median cosine between the coefficients of different folds at the best point; NaN if there is
         one fold. Not there by evidence.
     averaged_ : ndarray of int
-        The points of `cv_results_` that a mean is of, the best first; the choice alone if it was
-        fitted to all data.
+        The points of `cv_results_` that a mean is of, the choice first; that alone if it was fitted
+        to all data.
     best_score_ : float
         Mean score at `best_index_`, or the negative ``(N - dof) log(RSS / (N - dof))``.
     best_estimator_ : FasTRRegressor

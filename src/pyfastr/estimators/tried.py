@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pyfastr.estimators.candidates import Candidates, Gain
 from pyfastr.estimators.comparison import Predictions
 from pyfastr.estimators.folds import Split, TaskFits
-from pyfastr.estimators.ranking import Point, choose, leading, usable_scores
+from pyfastr.estimators.ranking import N_AVERAGED, Point, choose, leading, usable_scores
 from pyfastr.estimators.scoring import Scoring
 from pyfastr.solver.models import cosines
 
@@ -70,11 +70,14 @@ class Tried:
         return np.concatenate(losses, axis=1)
 
     def leaders(self, without: int | None = None) -> list[int]:
-        """Return the best point and those that fall short of it by chance, in order.
+        """Return the best point of as many terms as pay, and what a mean may add to it.
 
+        These are the points, of any number of terms, that fall short of the best of all by chance.
         `without` is the number of a fold that has no say in it.
         """
-        return leading(*self._seen(without), self._eligible)
+        seen = self._seen(without)
+        best = leading(*seen, self._eligible)[0]
+        return [best, *(i for i in leading(*seen) if i != best)][:N_AVERAGED]
 
     def simplest_of_best(self, without: int | None = None) -> int:
         """Return the simplest point that is as good as the best."""
