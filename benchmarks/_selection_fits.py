@@ -13,12 +13,12 @@ from sklearn.linear_model import ElasticNetCV, LassoCV
 from sklearn.model_selection import KFold
 
 from pyfastr import FasTRRegressor, FasTRRegressorCV
-from pyfastr.estimators.grids import FOLD_SWEEPS, RIDGES
+from pyfastr.estimators.choice_policy import GridPolicy
 from pyfastr.solver.policy import SearchPolicy
 
 N_FOLDS = 5
 # Ten, as is asked for; those of the estimator, but for one of next to nothing.
-THRESHOLDS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.35, 0.55, 0.9)
+THRESHOLDS, GRIDS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.35, 0.55, 0.9), GridPolicy()
 L1_RATIO = 0.5
 # Of scikit-learn's paths.
 N_ALPHAS, EPS = 100, 1e-3
@@ -42,7 +42,7 @@ def cv_fastr_ridges(X: Array, y: Array, W: Array) -> Fit:
 
 
 def _choose(X: Array, y: Array, thresholds: Sequence[float]) -> Fit:
-    model = FasTRRegressorCV(thresholds, RIDGES, cv=N_FOLDS, random_state=0).fit(X, y)
+    model = FasTRRegressorCV(thresholds, GRIDS.ridges, cv=N_FOLDS, random_state=0).fit(X, y)
     chosen = {"threshold": model.threshold_, "ridge": model.ridge_, "score": model.best_score_}
     return model.coef_, chosen
 
@@ -54,16 +54,16 @@ def cv_one_by_one(X: Array, y: Array, W: Array, *, n_fits: int, limit: float) ->
         model = FasTRRegressor(threshold, ridge, refit_support=True, random_state=0)
         model.fit(X_train, y_train)
 
-    return None, extrapolate(fit, X, y, [THRESHOLDS, RIDGES], n_fits, limit)
+    return None, extrapolate(fit, X, y, [THRESHOLDS, GRIDS.ridges], n_fits, limit)
 
 
 def cv_one_by_one_as_folds(X: Array, y: Array, W: Array, *, n_fits: int, limit: float) -> Fit:
     """The same with the fewer starts and sweeps that folds of enough samples are given."""
 
     def fit(X_train: Array, y_train: Array, threshold: float, ridge: float) -> None:
-        fit_grid(X_train, y_train, [ridge], [threshold], SearchPolicy(), max_iter=FOLD_SWEEPS)
+        fit_grid(X_train, y_train, [ridge], [threshold], SearchPolicy(), max_iter=GRIDS.sweeps)
 
-    return None, extrapolate(fit, X, y, [THRESHOLDS, RIDGES], n_fits, limit)
+    return None, extrapolate(fit, X, y, [THRESHOLDS, GRIDS.ridges], n_fits, limit)
 
 
 def cv_tensorly(X: Array, y: Array, W: Array, *, n_fits: int, limit: float) -> Fit:
@@ -74,7 +74,7 @@ def cv_tensorly(X: Array, y: Array, W: Array, *, n_fits: int, limit: float) -> F
         model = CPRegressor(weight_rank=1, reg_W=ridge, random_state=0, verbose=0)
         model.fit(X_train, y_train)
 
-    return None, extrapolate(fit, X, y, [RIDGES], n_fits, limit, centred=True)
+    return None, extrapolate(fit, X, y, [GRIDS.ridges], n_fits, limit, centred=True)
 
 
 def extrapolate(

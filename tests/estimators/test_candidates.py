@@ -5,8 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pyfastr.estimators.candidates import FAR_BEHIND, N_GROWN, Candidates, gain
+from pyfastr.estimators.candidates import Candidates, gain
+from pyfastr.estimators.choice_policy import TermsPolicy
 
+POLICY = TermsPolicy()
 POINTS = [(1, ridge, threshold) for ridge in (0.1, 1.0) for threshold in (0.0, 0.1, 0.2, 0.4)]
 
 
@@ -21,32 +23,32 @@ def candidates(means, error=1.0):
 
 def test_the_best_threshold_of_every_ridge_and_its_neighbours_come_first():
     found = candidates([0.0, 0.1, 0.2, 0.3, 0.9, 0.8, 0.7, 0.8])
-    assert found.promising(first=True) == [0, 1, 5, 6, 7]
+    assert found.promising(POLICY, first=True) == [0, 1, 5, 6, 7]
 
 
 def test_few_of_the_best_points_gain_more_than_two_terms():
     found = candidates([0.0, 0.1, 0.2, 0.9, 0.8, 0.3, 0.7, 0.4])
-    assert found.promising(first=False) == [0, 1, 2, 5, 7]
-    assert len(found.promising(first=False)) == N_GROWN
+    assert found.promising(POLICY, first=False) == [0, 1, 2, 5, 7]
+    assert len(found.promising(POLICY, first=False)) == POLICY.best
 
 
 def test_points_far_behind_the_best_gain_no_term():
-    near, far = FAR_BEHIND - 0.1, FAR_BEHIND + 0.1
+    near, far = POLICY.far_behind - 0.1, POLICY.far_behind + 0.1
     found = candidates([0.0, far, near, 9.0, near, far, 9.0, 9.0])
-    assert found.promising(first=True) == [0, 4]
-    assert found.promising(first=False) == [0, 2, 4]
+    assert found.promising(POLICY, first=True) == [0, 4]
+    assert found.promising(POLICY, first=False) == [0, 2, 4]
 
 
 def test_points_without_a_score_are_not_judged():
     found = candidates([0.0, np.nan, 1.0, 9.0])
-    assert found.promising(first=False) == [0, 1, 2]
+    assert found.promising(POLICY, first=False) == [0, 1, 2]
 
 
 def test_folds_without_any_score_do_not_keep_terms_from_being_added():
     scores = np.array([[[0.1, 0.3], [np.nan, np.nan], [0.2, 0.4]]])
     before = Candidates(POINTS[:2], None, scores, None, (0.0, 0.0))
     after = replace(before, points=[(2, 0.1, 0.0), (2, 0.1, 0.1)], output_scores=scores + 0.2)
-    assert before.promising(first=False) == [1]
-    found = gain(before, after, 1.0)
+    assert before.promising(POLICY, first=False) == [1]
+    found = gain(before, after, 1.0, POLICY)
     assert found.is_worth_it
     assert found.share == pytest.approx(0.2)

@@ -222,7 +222,7 @@ def test_each_output_of_a_choice_has_its_own_scores(tmp_path):
 
 def test_the_default_score_of_classes_is_the_mean_area_against_the_rest():
     X, y = draw_classes(noise=2.0)
-    model = FasTRClassifierCV(**QUICK).fit(X, y)
+    model = FasTRClassifierCV(**QUICK, refit=True).fit(X, y)
     found = model.held_out_
     assert found.target.tolist() == [model.classes_.tolist().index(y[i]) for i in found.samples]
     for fold in range(5):

@@ -1,18 +1,24 @@
 """Tests of how a point of a grid is chosen by the scores of folds."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from pyfastr.estimators import ranking
+from pyfastr.estimators.choice_policy import RankingPolicy
 from pyfastr.estimators.data import Data
-from pyfastr.estimators.ranking import N_AVERAGED, choose, leading
+from pyfastr.estimators.ranking import choose
 from pyfastr.estimators.scoring import Scoring
 from pyfastr.sources import as_source
 
+POLICY = RankingPolicy()
+leading = partial(ranking.leading, policy=POLICY)
+
 
 def choice(points, columns, **options):
-    options = {"one_standard_error": False} | options
+    options = {"one_standard_error": False, "policy": POLICY} | options
     return choose(points, np.column_stack(columns), **options)
 
 
@@ -59,7 +65,7 @@ def test_leading_points_fall_short_of_the_best_by_chance():
     shaken, lower = best + np.array([0.01, -0.02, 0.02, -0.02]), best - 0.01
     scores = np.column_stack([lower, shaken, best])
     assert leading(scores) == [2, 1]
-    assert leading(np.column_stack([best] * (N_AVERAGED + 1))) == list(range(N_AVERAGED))
+    assert leading(np.column_stack([best] * (POLICY.averaged + 1))) == list(range(POLICY.averaged))
     assert leading(scores, losses=np.column_stack([best, best + 0.1, shaken])) == [2, 0]
     assert leading(np.array([[0.5, 0.6, 0.6]])) == [1, 2], "one split has no standard error"
 

@@ -13,6 +13,7 @@ from pyfastr import FasTRClassifierCV, FasTRRegressorCV
 from pyfastr.config import MemoryBudget
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.engines import engine_of
+from pyfastr.estimators.choice_policy import ReferencePolicy
 from pyfastr.estimators.comparison import Predictions, compare
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.folds import training_weights
@@ -43,7 +44,7 @@ def checked(X, y, weights=None, Z=None, *, fit_intercept=True, loss=SQUARED):
 
 
 def fits_of(data):
-    return fit_reference(data.tasks(weights=training_weights(SPLITS, N)))
+    return fit_reference(data.tasks(weights=training_weights(SPLITS, N)), ReferencePolicy())
 
 
 def scoring_of(data, classes=None):
@@ -284,7 +285,7 @@ def test_data_in_memory_are_read_once_and_not_written_to(shape):
     X, y, _, _ = draw(shape)
     before = X.copy()
     folds = checked(X, y).tasks(weights=training_weights(SPLITS, N))
-    fit_reference(folds)
+    fit_reference(folds, ReferencePolicy())
     assert folds.problem.engine.passes == 1
     assert_array_equal(X, before)
 

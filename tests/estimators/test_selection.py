@@ -21,7 +21,7 @@ from pyfastr import (
     TensorScaler,
 )
 from pyfastr.datasets import make_tensor_regression
-from pyfastr.estimators.grids import GROWTH_SWEEPS
+from pyfastr.estimators.choice_policy import TermsPolicy
 from pyfastr.estimators.scoring import auc_scores, r2_scores
 from pyfastr.metrics import coefficient_error, support_precision, support_recall
 from pyfastr.sources import ArraySource
@@ -119,7 +119,8 @@ def test_without_a_refit_empty_folds_count_as_zero_and_a_zero_mean_warns():
     rows = np.arange(90)
     cv = [(rows[:60], rows[60:]), (rows[60:], rows[:60])]
     grid = GRID | {"thresholds": (0.0,), "ridges": (1e-3,)}
-    model = FasTRRegressorCV(**grid, cv=cv, refit=False, scoring="neg_mean_squared_error")
+    options = {"cv": cv, "n_terms": 1, "refit": False, "scoring": "neg_mean_squared_error"}
+    model = FasTRRegressorCV(**grid, **options)
     assert len(model.fit(X, y).scales_) == 1
     alone = clone(model.best_estimator_).fit(X[60:], y[60:])
     assert_allclose(model.coef_, alone.coef_ / 2, atol=1e-3 * np.abs(alone.coef_).max())
@@ -389,7 +390,7 @@ def test_a_term_that_is_tried_reads_x_for_its_sweeps_and_little_more():
     assert model.n_terms_ == 1
     assert len(model.scores_path_) == 2
     # Sweeps with the threshold and on its support read twice each.
-    assert 0 < tried - one <= 2 * 2 * GROWTH_SWEEPS + 5
+    assert 0 < tried - one <= 2 * 2 * TermsPolicy().sweeps + 5
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pyfastr import FasTRRegressorCV
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.estimators.candidates import Candidates, Gain
+from pyfastr.estimators.choice_policy import RankingPolicy
 from pyfastr.estimators.tried import Tried
 
 POINTS = [(1, 0.1, 0.0), (1, 1.0, 0.0), (1, 10.0, 0.0)]
@@ -26,7 +27,7 @@ def made_of_scores():
     fits = SimpleNamespace(predictors=predictors, data=SimpleNamespace(n_outputs=None))
     scoring = SimpleNamespace(is_of_samples=False, data=SimpleNamespace(n_outputs=None))
     found = Candidates(POINTS, fits, SCORES[None], None, (0.0, 0.0))
-    return Tried([found], [], scoring, SPLITS, simplest=False)
+    return Tried([found], [], scoring, SPLITS, simplest=False, policy=RankingPolicy())
 
 
 def test_the_best_in_all_folds_may_be_that_of_one(tried):

@@ -10,7 +10,6 @@ from sklearn.base import is_classifier
 
 from pyfastr.display import traits
 from pyfastr.display.modes import modes_of
-from pyfastr.estimators.grids import FOLD_SWEEPS
 
 PAPER = (
     "J. Zhang and B. Wang. Fast and Scalable Estimator for Sparse and Unit-Rank Higher-Order "
@@ -151,7 +150,7 @@ def _algorithm(part: Any) -> Iterator[str]:
         return
     end = f"until W changed by less than {traits.number(part.tol)} of its size"
     if traits.is_mean(part):
-        end += f" or {FOLD_SWEEPS} sweeps over all of them were done"
+        end += f" or {part._policy.grids.sweeps} sweeps over all of them were done"
     elif not getattr(part, "converged_", True):
         end = f"for {traits.count(part.n_iter_, 'sweep')} over all of them, short of convergence"
     yield (

@@ -8,23 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastr.estimators.choice_policy import TermsPolicy
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.folds import Split, TaskFits
-from pyfastr.estimators.grids import MOST_TERMS
 from pyfastr.estimators.ranking import Point, mean_and_error
 from pyfastr.estimators.scoring import Scoring
 from pyfastr.estimators.warning import warn
 from pyfastr.solver.progress import tell
 
 Array = NDArray[Any]
-
-# A second term is fitted at the best threshold of every ridge and so many next to it, unless its
-# held-out losses are larger than those of the best point by so many standard errors. More terms are
-# fitted at so many of these points, the best: enough for a mean of their models.
-N_NEIGHBOURS, FAR_BEHIND, N_GROWN = 1, 3.0, 5
-# Another term is worth its parameters if the held-out losses of all samples fall by more than this
-# many standard errors, and by this share of what is left or of what there was to explain.
-CHANCE_OF_TERMS, WORTH_OF_LEFT, WORTH_OF_ALL = 1.0, 0.05, 0.001
 
 
 @dataclass(frozen=True)
@@ -105,7 +97,7 @@ class Candidates:
         rows = np.arange(n_tasks)[:, None] * len(self.points) + np.asarray(which)
         return self.fits.take(rows.reshape(-1))
 
-    def promising(self, *, first: bool) -> list[int]:
+    def promising(self, policy: TermsPolicy, *, first: bool) -> list[int]:
         """Return the points to add a term to, by number.
 
         The first time these are the best threshold of every ridge and its neighbours, later the
@@ -114,15 +106,15 @@ class Candidates:
         """
         merits = self.merits
         shortfall, error = mean_and_error(merits[:, _best(self), None] - merits)
-        kept = self._beside_best_thresholds() if first else self._best_points()
-        return [i for i in kept if not shortfall[i] > FAR_BEHIND * error[i]]
+        kept = self._beside_best_thresholds(policy) if first else self._best_points(policy)
+        return [i for i in kept if not shortfall[i] > policy.far_behind * error[i]]
 
-    def _best_points(self) -> list[int]:
+    def _best_points(self, policy: TermsPolicy) -> list[int]:
         """Return the best points, in the order of the grid."""
         mean = np.nan_to_num(self.merits.mean(axis=0), nan=-np.inf)
-        return sorted(np.argsort(-mean, kind="stable")[:N_GROWN].tolist())
+        return sorted(np.argsort(-mean, kind="stable")[: policy.best].tolist())
 
-    def _beside_best_thresholds(self) -> list[int]:
+    def _beside_best_thresholds(self, policy: TermsPolicy) -> list[int]:
         """Return the best threshold of every ridge and its neighbours."""
         mean = np.nan_to_num(self.merits.mean(axis=0), nan=-np.inf)
         found = []
@@ -130,7 +122,7 @@ class Candidates:
             own = [i for i, point in enumerate(self.points) if point[1] == ridge]
             own.sort(key=lambda i: self.points[i][2])
             best = int(np.argmax(mean[own]))
-            found += own[max(0, best - N_NEIGHBOURS) : best + N_NEIGHBOURS + 1]
+            found += own[max(0, best - policy.neighbours) : best + policy.neighbours + 1]
         return found
 
 
@@ -157,16 +149,16 @@ class Gain:
     is_of_loss: bool
 
 
-def gain(before: Candidates, after: Candidates, nothing: float) -> Gain:
+def gain(before: Candidates, after: Candidates, nothing: float, policy: TermsPolicy) -> Gain:
     """Compare the best points of two numbers of terms; `nothing` is the loss of no model at all."""
     fewer, more = (own.merits[:, _best(own)] for own in (before, after))
     mean, error = mean_and_error(more - fewer)
     # What a single fold's score gains may all be chance.
-    is_clear = len(fewer) > 1 and bool(mean > CHANCE_OF_TERMS * error)
+    is_clear = len(fewer) > 1 and bool(mean > policy.chance * error)
     if before.losses is None:
         return Gain(after.n_terms, float(mean), is_clear, is_clear, is_of_loss=False)
     left = -float(fewer.mean())
-    enough = min(WORTH_OF_LEFT * left, WORTH_OF_ALL * nothing)
+    enough = min(policy.share_of_left * left, policy.share_of_all * nothing)
     share = float(mean) / left if left > 0 else 0.0
     is_worth_it = is_clear and bool(mean > enough)
     return Gain(after.n_terms, share, is_clear, is_worth_it, is_of_loss=True)
@@ -177,11 +169,11 @@ def null_loss(data: Data) -> float:
     return float(2 * np.mean(data.null_losses / data.loss_units))
 
 
-def tell_of_terms(found: Candidates) -> None:
+def tell_of_terms(found: Candidates, most: int) -> None:
     """Say how long a number of terms took."""
     seconds = found.seconds[0]
     note = f"{found.n_terms} term(s): {len(found.fits.models)} models in {seconds:.1f} s"
-    tell("numbers of terms", found.n_terms, max(found.n_terms, MOST_TERMS), note)
+    tell("numbers of terms", found.n_terms, max(found.n_terms, most), note)
 
 
 def warn_of_blind_folds(fits: TaskFits, gains: Array) -> None:

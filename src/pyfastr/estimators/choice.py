@@ -24,6 +24,7 @@ from pyfastr.estimators.candidates import (
 )
 from pyfastr.estimators.checkpoint import INTERVAL, checkpointed
 from pyfastr.estimators.choice_parameters import FITTED, OF_FOLDS, SHARED
+from pyfastr.estimators.choice_policy import ChoicePolicy
 from pyfastr.estimators.choice_text import choice_sentence, counted
 from pyfastr.estimators.classifier import FasTRClassifier
 from pyfastr.estimators.data import Data
@@ -44,13 +45,6 @@ from pyfastr.estimators.folds import (
     mean_of,
 )
 from pyfastr.estimators.grids import (
-    BLIND_RIDGES,
-    BLIND_SWEEPS,
-    FOLD_SWEEPS,
-    GROWTH_SWEEPS,
-    LABEL_THRESHOLDS,
-    RIDGES,
-    THRESHOLDS,
     checked_grid,
     further_terms,
     is_blind,
@@ -77,9 +71,6 @@ from pyfastr.sources import computed, is_in_memory, is_stored
 
 Array = NDArray[Any]
 
-# Folds agree if the median cosine between their coefficients is at least this. Where they differ by
-# more, the mean of their models predicts better than one fit to all data.
-AGREEING = 0.95
 # scikit-learn's name of the score that regressors have by default; D² of counts has none.
 DEFAULT_SCORING = {"squared": "r2", "poisson": None}
 
@@ -93,6 +84,7 @@ class FasTRSelection(
     loss: str
     _checkpoint_interval: ClassVar[float] = INTERVAL
     _estimator_type_of_twin: ClassVar[type[FasTRBase]]
+    _policy: ClassVar[ChoicePolicy] = ChoicePolicy()
 
     def _checked_data(self, X: Samples, y: Array, sample_weight: Any, covariates: Any) -> Data:
         """Check what belongs to samples and responses that are checked already."""
@@ -156,14 +148,16 @@ class FasTRSelection(
         self, data: Data, splits: Sequence[Split] = ()
     ) -> tuple[list[float], list[float], list[int]]:
         """Return the grids as lists of numbers, checked."""
-        own = LABEL_THRESHOLDS if self._is_classifier() else THRESHOLDS
+        known = self._policy.grids
+        own = known.label_thresholds if self._is_classifier() else known.thresholds
         thresholds = own if isinstance(self.thresholds, str) else self.thresholds
         terms = [self.n_terms] if isinstance(self.n_terms, Integral) else self.n_terms
         if isinstance(terms, str):
             terms = [1]  # others grow from it
         n_terms = [int(n) for n in checked_grid("n_terms", terms, 1, np.inf, whole=True)]
         check_n_terms(n_terms, data.source.shape[1:])
-        auto = BLIND_RIDGES if is_blind(data, n_train(splits), min(n_terms)) else RIDGES
+        blind = is_blind(data, n_train(splits), min(n_terms))
+        auto = known.blind_ridges if blind else known.ridges
         ridges = auto if isinstance(self.ridges, str) else self.ridges
         return (
             checked_grid("thresholds", thresholds, 0, 1),
@@ -177,7 +171,8 @@ class FasTRSelection(
         """Return what is asked of the solver in folds, for the least ridge of a grid."""
         blind = is_blind(data, n_train(splits), n_terms)
         # A sweep of another loss gets less far, as its weights follow one sweep behind.
-        n_sweeps = BLIND_SWEEPS if blind and data.loss.is_quadratic else FOLD_SWEEPS
+        known = self._policy.grids
+        n_sweeps = known.blind_sweeps if blind and data.loss.is_quadratic else known.sweeps
         settings = solver_settings(self, data.source.shape, 0.0, ridge, n_terms)
         return replace(settings, max_iter=min(settings.max_iter, n_sweeps))
 
@@ -216,7 +211,7 @@ class FasTRSelection(
             settings = self._fold_settings(data, splits, min(ridges), terms)
             fit = partial(fit_folds, data, splits, ridges, thresholds, settings, rng)
             found.append(Candidates.scored(points, fit, scoring, splits))
-            tell_of_terms(found[-1])
+            tell_of_terms(found[-1], self._policy.terms.most)
         if self.n_terms == "auto":
             return self._grow(found[0], data, scoring, splits)
         return found, []
@@ -225,19 +220,19 @@ class FasTRSelection(
         self, unit_rank: Candidates, data: Data, scoring: Scoring, splits: list[Split]
     ) -> tuple[list[Candidates], list[Gain]]:
         """Add terms at promising points while held-out samples show a gain."""
-        found, gains = [unit_rank], list[Gain]()
+        found, gains, policy = [unit_rank], list[Gain](), self._policy.terms
         nothing = null_loss(data)
-        while found[-1].n_terms < most_terms(data.source.shape[1:]):
+        while found[-1].n_terms < most_terms(data.source.shape[1:], policy):
             last, terms = found[-1], found[-1].n_terms + 1
-            kept = last.promising(first=terms == 2)
+            kept = last.promising(policy, first=terms == 2)
             now = [(terms, *last.points[i][1:]) for i in kept]
             ridges, thresholds = ([p[axis] for p in now] for axis in (1, 2))
             settings = self._fold_settings(data, splits, min(ridges), terms)
-            settings = replace(settings, max_iter=min(settings.max_iter, GROWTH_SWEEPS))
+            settings = replace(settings, max_iter=min(settings.max_iter, policy.sweeps))
             fit = partial(grow_folds, last.take(kept), ridges, thresholds, settings)
             found.append(Candidates.scored(now, fit, scoring, splits))
-            gains.append(gain(last, found[-1], nothing))
-            tell_of_terms(found[-1])
+            gains.append(gain(last, found[-1], nothing, policy))
+            tell_of_terms(found[-1], self._policy.terms.most)
             if not gains[-1].is_worth_it:
                 break
         return found, gains
@@ -245,10 +240,10 @@ class FasTRSelection(
     def _choose_by_folds(self, data: Data, scoring: Scoring, splits: list[Split]) -> None:
         """Fit and score the grid; fit the choice to all data, or take the mean of the folds'."""
         found = self._candidates(data, scoring, splits)
-        tried = Tried(*found, scoring, splits, self.one_standard_error)
+        tried = Tried(*found, scoring, splits, self.one_standard_error, self._policy.ranking)
         leaders = tried.leaders()
         self.agreement_ = agreement(tried.fits_of(leaders[0]))
-        differ = self.agreement_ < AGREEING
+        differ = self.agreement_ < self._policy.agreeing
         self.refitted_ = not differ if self.refit == "auto" else bool(self.refit)
         alone = self.refitted_ or self.one_standard_error
         fits = self._describe(tried, [tried.simplest_of_best()] if alone else leaders)
@@ -285,7 +280,7 @@ class FasTRSelection(
 
     def _compare_with_ridge(self, tried: Tried, *, alone: bool) -> None:
         """Put flattened ridge regression beside the choice, and say so if it is better."""
-        found = reference_of(tried, alone=alone)
+        found = reference_of(tried, self._policy.reference, alone=alone)
         if isinstance(found, NoReference):
             tell("reference", 1, 1, f"no ridge regression beside it: {found.reason}")
             self.reference_, self.reference_score_, self.reference_is_better_ = None, np.nan, False
@@ -302,7 +297,8 @@ class FasTRSelection(
         """Fit all data once for each number of terms; the evidence chooses the support."""
         ridge = min(ridges)
         models, times = list[Any](), []
-        for terms in further_terms(data) if self.n_terms == "auto" else n_terms:
+        further = further_terms(data, self._policy.terms)
+        for terms in further if self.n_terms == "auto" else n_terms:
             began = time.perf_counter()
             twin = self._twin(0.0, ridge, terms, refit_support="evidence")
             twin._fit_data(data)

@@ -15,11 +15,6 @@ from pyfastr.solver.losses import POISSON
 
 Array = NDArray[Any]
 
-# A lead is clear if it is more than so many of its standard errors. A standard error of a few folds
-# is itself uncertain, so that such a lead must be twice as large, and so must be that of the
-# reference over a constant.
-CHANCE, CHANCE_OF_FOLDS = 1.0, 2.0
-
 
 @dataclass(frozen=True)
 class Predictions:

@@ -6,21 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from pyfastr.estimators.choice_policy import RankingPolicy
 from pyfastr.estimators.warning import warn
 from pyfastr.solver.problem import power_of_two
 
 Array = NDArray[Any]
 # Number of terms, ridge and threshold.
 Point = tuple[int, float, float]
-
-# A threshold that falls short of the best by less than this many standard errors is as good; the
-# highest of them is chosen, as false entries in a support cost hardly any score. Five folds say
-# less of their spread than samples do, so that it counts half.
-CHANCE, CHANCE_OF_FOLDS = 1.0, 0.5
-# The number of terms is chosen by so many of its best points: one alone may be best by chance.
-N_LEADERS = 5
-# A mean is taken of so many points at most. Five to twenty predict recordings about as well.
-N_AVERAGED = 10
 
 
 def usable_scores(scores: Array) -> Array:
@@ -41,6 +33,7 @@ def choose(
     eligible: Array | None = None,
     *,
     one_standard_error: bool,
+    policy: RankingPolicy,
 ) -> int:
     """Return the index of the simplest point that is as good as the best of those eligible.
 
@@ -54,13 +47,22 @@ def choose(
         _, error = mean_and_error(scores[:, best])
         as_good = finite & (mean >= mean[best] - error)
     else:
-        gains, chance = (scores, CHANCE_OF_FOLDS) if losses is None else (-losses, CHANCE)
-        best = _best_of_best_terms(points, np.where(finite, gains.mean(axis=0), -np.inf))
+        gains, chance = (
+            (scores, policy.chance_of_folds) if losses is None else (-losses, policy.chance)
+        )
+        ranked = np.where(finite, gains.mean(axis=0), -np.inf)
+        best = _best_of_best_terms(points, ranked, policy.best)
         as_good = finite & _hardly_worse(points, gains, best, chance)
     return int(min(np.flatnonzero(as_good), key=lambda i: _complexity(points[i])))
 
 
-def leading(scores: Array, losses: Array | None = None, eligible: Array | None = None) -> list[int]:
+def leading(
+    scores: Array,
+    losses: Array | None = None,
+    eligible: Array | None = None,
+    *,
+    policy: RankingPolicy,
+) -> list[int]:
     """Return the indices of the best point and of those that fall short of it by chance, in order.
 
     Points are compared by what `choose` compares them by, and up to a whole standard error.
@@ -68,9 +70,9 @@ def leading(scores: Array, losses: Array | None = None, eligible: Array | None =
     finite = _check_finite(scores.mean(axis=0), eligible)
     gains = scores if losses is None else -losses
     ranked = np.where(finite, gains.mean(axis=0), -np.inf)
-    order = np.argsort(-ranked, kind="stable")[: min(N_AVERAGED, np.count_nonzero(finite))]
+    order = np.argsort(-ranked, kind="stable")[: min(policy.averaged, np.count_nonzero(finite))]
     shortfall, error = mean_and_error(gains[:, order[0], None] - gains[:, order])
-    return [int(i) for i in order[shortfall <= CHANCE * error]]
+    return [int(i) for i in order[shortfall <= policy.chance * error]]
 
 
 def _check_finite(mean: Array, eligible: Array | None) -> Array:
@@ -86,17 +88,17 @@ def _check_finite(mean: Array, eligible: Array | None) -> Array:
     return finite if eligible is None else finite & eligible
 
 
-def _best_of_best_terms(points: list[Point], ranked: Array) -> int:
+def _best_of_best_terms(points: list[Point], ranked: Array, n_leaders: int) -> int:
     """Return the best point of the number of terms whose leading points are the best on average."""
     terms = np.array([point[0] for point in points])
     own = {n: np.where(terms == n, ranked, -np.inf) for n in np.unique(terms).tolist()}
     # Of equals the first has the fewest terms.
-    best = max(own, key=lambda n: _mean_of_leaders(own[n]))
+    best = max(own, key=lambda n: _mean_of_leaders(own[n], n_leaders))
     return int(np.argmax(own[best]))
 
 
-def _mean_of_leaders(ranked: Array) -> float:
-    leaders = np.sort(ranked)[-N_LEADERS:]
+def _mean_of_leaders(ranked: Array, n_leaders: int) -> float:
+    leaders = np.sort(ranked)[-n_leaders:]
     leaders = leaders[np.isfinite(leaders)]
     return float(leaders.mean()) if len(leaders) else -np.inf
 

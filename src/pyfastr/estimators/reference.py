@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from pyfastr.config import MemoryBudget
 from pyfastr.engines import Engine
+from pyfastr.estimators.choice_policy import ReferencePolicy
 from pyfastr.estimators.comparison import (
-    CHANCE,
-    CHANCE_OF_FOLDS,
     Comparison,
     Predictions,
     compare,
@@ -38,15 +37,6 @@ from pyfastr.solver.losses import POISSON
 Array = NDArray[Any]
 # Penalties and predictors of each output of a fold.
 Solver = Callable[[Sequence[FlatTask], Array], list[tuple[Array, Array]]]
-
-# Relative to the mean squared length of a sample beside intercept and covariates: from data without
-# noise whose entries go together, to noise alone.
-ALPHAS = tuple(10.0 ** (k / 2) for k in range(-20, 9))
-# Each of these takes several Newton steps, and counts are never without noise.
-COUNT_ALPHAS = tuple(10.0 ** (k / 2) for k in range(-8, 7))
-# A smaller lead does not matter: of R², D² and areas, and of other scores, whose units may be any,
-# as a share of what the reference is ahead of a constant.
-LEAST_LEAD = 0.015
 
 
 @dataclass(frozen=True)
@@ -144,13 +134,14 @@ class NoReference:
     reason: str
 
 
-def reference_of(tried: Tried, *, alone: bool) -> Reference | NoReference:
+def reference_of(tried: Tried, policy: ReferencePolicy, *, alone: bool) -> Reference | NoReference:
     """Put flattened ridge regression beside a choice, in its folds, if that costs little.
 
     Parameters
     ----------
     tried : Tried
         What there was to choose from.
+    policy : ReferencePolicy
     alone : bool
         Whether a single point was chosen, rather than the mean of several.
     """
@@ -167,10 +158,10 @@ def reference_of(tried: Tried, *, alone: bool) -> Reference | NoReference:
     with warnings.catch_warnings():
         # What is to be said of folds that have no score was said of the choice.
         warnings.simplefilter("ignore")
-        fits = fit_reference(folds, engine)
+        fits = fit_reference(folds, policy, engine)
         ours = _Ours(tried.seen(alone=alone), tried.unseen(alone=alone))
         try:
-            return _best_of(fits, ours, scoring, splits)
+            return _best_of(fits, ours, scoring, splits, policy)
         except ValueError as error:
             if scoring.scorer is None:
                 raise
@@ -187,7 +178,11 @@ class _Ours:
 
 
 def _best_of(
-    fits: ReferenceFits, ours: _Ours, scoring: Scoring, splits: Sequence[Split]
+    fits: ReferenceFits,
+    ours: _Ours,
+    scoring: Scoring,
+    splits: Sequence[Split],
+    policy: ReferencePolicy,
 ) -> Reference | NoReference:
     """Choose the penalty, and compare what it predicts with ours."""
     scores = scoring.scores(fits, splits)
@@ -210,7 +205,7 @@ def _best_of(
         unseen_score_of_choice=beside.ours,
         lead=beside.lead,
         lead_error=beside.error,
-        is_better=_is_better(beside, seen, of_use, scoring),
+        is_better=_is_better(beside, seen, of_use, scoring, policy),
     )
 
 
@@ -219,19 +214,26 @@ def _best(scores: Array) -> int:
     return int(np.argmax(scores[np.isfinite(scores).all(axis=1)].mean(axis=0)))
 
 
-def _is_better(beside: Comparison, seen: Comparison, of_use: Comparison, scoring: Scoring) -> bool:
+def _is_better(
+    beside: Comparison,
+    seen: Comparison,
+    of_use: Comparison,
+    scoring: Scoring,
+    policy: ReferencePolicy,
+) -> bool:
     """Whether the reference is clearly ahead of a choice, and of predicting a constant.
 
     What most folds would have chosen may fail in one that all of them together have seen, so that
     the choice of all must not be clearly ahead either.
     """
-    chance, unit = CHANCE, 1.0
+    chance, unit = policy.chance, 1.0
     if scoring.scorer is not None:
-        chance, unit = CHANCE_OF_FOLDS, max(of_use.lead, 0.0)
+        chance, unit = policy.chance_of_folds, max(of_use.lead, 0.0)
+    least = policy.least_lead * unit
     # Of small folds, sums over all samples may tell another story than R² or D² of each.
     predicts = of_use.theirs > 0 or not scoring.is_of_samples
-    is_of_use = predicts and of_use.is_clear(CHANCE_OF_FOLDS, LEAST_LEAD * unit)
-    is_ahead = beside.is_clear(chance, LEAST_LEAD * unit) and not seen.is_reversed(CHANCE)
+    is_of_use = predicts and of_use.is_clear(policy.chance_of_folds, least)
+    is_ahead = beside.is_clear(chance, least) and not seen.is_reversed(policy.chance)
     return is_of_use and is_ahead
 
 
@@ -273,7 +275,9 @@ def why_not(engine: Engine, scoring: Scoring, budget: MemoryBudget) -> str:
     return ""
 
 
-def fit_reference(folds: Data, engine: Engine | None = None) -> ReferenceFits:
+def fit_reference(
+    folds: Data, policy: ReferencePolicy, engine: Engine | None = None
+) -> ReferenceFits:
     """Fit ridge regression on flattened samples for every fold and penalty.
 
     Data in memory are read once. Intercept and covariates are not penalised, and labels are taken
@@ -283,11 +287,12 @@ def fit_reference(folds: Data, engine: Engine | None = None) -> ReferenceFits:
     ----------
     folds : Data
         With a row of weights for each fold.
+    policy : ReferencePolicy
     engine : Engine, optional
         With the same X.
     """
     engine = folds.problem.engine if engine is None else engine
-    alphas = np.array(COUNT_ALPHAS if folds.loss is POISSON else ALPHAS)
+    alphas = np.array(policy.count_alphas if folds.loss is POISSON else policy.alphas)
     solve, tasks, step = _solver(folds, engine), _tasks(folds), folds.n_outputs or 1
     folds_of_tasks = [tasks[first : first + step] for first in range(0, len(tasks), step)]
     found = [one for outputs in folds_of_tasks for one in solve(outputs, alphas)]

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.estimators.candidates import Candidates, Gain
+from pyfastr.estimators.choice_policy import RankingPolicy
 from pyfastr.estimators.comparison import Predictions
 from pyfastr.estimators.folds import Split, TaskFits
-from pyfastr.estimators.ranking import N_AVERAGED, Point, choose, leading, usable_scores
+from pyfastr.estimators.ranking import Point, choose, leading, usable_scores
 from pyfastr.estimators.scoring import Scoring
 from pyfastr.solver.models import cosines
 
@@ -32,6 +33,7 @@ class Tried:
     splits : sequence of (ndarray, ndarray)
     simplest : bool
         Whether the simplest model within a standard error is wanted, with any number of terms.
+    policy : RankingPolicy
     """
 
     candidates: list[Candidates]
@@ -39,6 +41,7 @@ class Tried:
     scoring: Scoring
     splits: Sequence[Split]
     simplest: bool
+    policy: RankingPolicy
 
     @cached_property
     def points(self) -> list[Point]:
@@ -76,8 +79,10 @@ class Tried:
         `without` is the number of a fold that has no say in it.
         """
         seen = self._seen(without)
-        best = leading(*seen, self._eligible)[0]
-        return [best, *(i for i in leading(*seen) if i != best)][:N_AVERAGED]
+        best = leading(*seen, self._eligible, policy=self.policy)[0]
+        return [best, *(i for i in leading(*seen, policy=self.policy) if i != best)][
+            : self.policy.averaged
+        ]
 
     def simplest_of_best(self, without: int | None = None) -> int:
         """Return the simplest point that is as good as the best."""
@@ -86,6 +91,7 @@ class Tried:
             *self._seen(without),
             self._eligible,
             one_standard_error=self.simplest,
+            policy=self.policy,
         )
 
     def _seen(self, without: int | None) -> tuple[Array, Array | None]:
