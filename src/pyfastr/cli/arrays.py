@@ -135,7 +135,7 @@ def _read_mat(place: Place, option: str) -> Array:
 def _read_mat5(place: Place, option: str) -> Array:
     from scipy.io import loadmat
 
-    from pyfastr.datasets.cmu2008.matfile import check_mat_file
+    from pyfastr.datasets.matfile import check_mat_file
 
     # SciPy believes the sizes and types in a file; damaged ones can end the process.
     check = partial(check_mat_file, place.file, most=_most_numbers(), refusal=_damaged_mat)

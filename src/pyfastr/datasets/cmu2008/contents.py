@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from pyfastr.datasets.cmu2008.layout import CATEGORIES, SHAPE, SUBJECTS, Array, damage
-from pyfastr.datasets.cmu2008.matfile import check_mat_file
+from pyfastr.datasets.matfile import check_mat_file
 
 VARIABLES = ("meta", "info", "data")
+# The longest real file has 360 × 21764 values; a whole grid in each trial would be 26 million.
+MOST_VALUES = 2**25
 _META_FIELDS = (
     "subject",
     "ntrials",
@@ -76,6 +78,16 @@ class Contents:
         return values
 
 
+def check_file(path: Path) -> None:
+    """Refuse a file that is cut short, lacks a variable, or claims to be larger than any of these.
+
+    Parameters
+    ----------
+    path : Path
+    """
+    check_mat_file(path, VARIABLES, most=MOST_VALUES, refusal=damage)
+
+
 def read_contents(path: Path) -> Contents:
     """Read a file and check all but the values of its trials.
 
@@ -87,7 +99,7 @@ def read_contents(path: Path) -> Contents:
     -------
     Contents
     """
-    check_mat_file(path, VARIABLES)
+    check_file(path)
     stored = _load(path)
     meta = _one_struct(path, stored["meta"])
     subject = _text(path, "meta.subject", meta["subject"])

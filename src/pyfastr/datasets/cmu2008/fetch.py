@@ -9,11 +9,10 @@ from typing import Any
 from sklearn.utils import Bunch
 
 from pyfastr.datasets.cmu2008.classes import Categories, check_categories
-from pyfastr.datasets.cmu2008.contents import VARIABLES
+from pyfastr.datasets.cmu2008.contents import check_file
 from pyfastr.datasets.cmu2008.download import ResumingDownloader, only_one_process
 from pyfastr.datasets.cmu2008.layout import BASE_URL, PAGE, check_subject, file_name
 from pyfastr.datasets.cmu2008.load import load_cmu2008
-from pyfastr.datasets.cmu2008.matfile import check_mat_file
 
 
 def fetch_cmu2008(
@@ -144,7 +143,7 @@ def _import_pooch(file: Path) -> Any:
 
 def _check_download(part: Path) -> None:
     """Refuse a download that is no complete file of this kind."""
-    check_mat_file(part, VARIABLES)
+    check_file(part)
 
 
 def _note_of(file: Path) -> Path:

@@ -12,10 +12,6 @@ from math import prod
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from pyfastr.datasets.cmu2008.layout import damage
-
-# The longest real file has 360 × 21764 values; a whole grid in each trial would be 26 million.
-MAX_ELEMENTS = 2**25
 _MAX_NAME_BYTES = 2**12
 _MAX_DEPTH = 4
 _CHUNK_BYTES = 2**16
@@ -102,11 +98,7 @@ class _Inflated:
 
 
 def check_mat_file(
-    path: Path,
-    variables: Collection[str],
-    *,
-    most: int = MAX_ELEMENTS,
-    refusal: Refusal = damage,
+    path: Path, variables: Collection[str], *, most: int, refusal: Refusal
 ) -> list[str]:
     """Check the structure of a MATLAB 5 file, without building any array.
 
@@ -287,7 +279,7 @@ class _Walk:
         return dims
 
     def _check_size(self, field: str, dims: tuple[int, ...]) -> None:
-        """Refuse an array that, with those before it, is larger than any of CMU2008."""
+        """Refuse an array if it and those before it hold more values than allowed."""
         self._n_elements += prod(dims)
         self._require(
             self._n_elements <= self._most,
