@@ -54,7 +54,7 @@ class Fits:
         explained = np.sum(left[:, 2:] ** 2, axis=1)
         return left[:, 0] - explained < np.finfo(float).eps ** CANCELLATION * left[:, 0]
 
-    def put(self, which: Array, new: "Fits") -> None:
+    def overwrite(self, which: Array, new: "Fits") -> None:
         """Replace those of some models, if models are judged."""
         if len(self.rss):
             self.rss[which], self.misfit[which] = new.rss, new.misfit
@@ -80,10 +80,10 @@ class Equations:
     moment: Array
     fits: Fits
 
-    def put(self, which: Array, new: "Equations") -> None:
+    def overwrite(self, which: Array, new: "Equations") -> None:
         """Replace those of some models."""
         self.gram[which], self.moment[which] = new.gram, new.moment
-        self.fits.put(which, new.fits)
+        self.fits.overwrite(which, new.fits)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pyfastr.engines.centre import Centre
 from pyfastr.engines.draws import Draw
 from pyfastr.engines.equations import Equations, Fits
 from pyfastr.engines.features import Block
-from pyfastr.engines.moments import Moments, Some, are_worth_making
+from pyfastr.engines.moments import Moments, Subset, are_worth_making
 from pyfastr.engines.parallel import in_order
 from pyfastr.engines.samples import Samples
 from pyfastr.engines.weighted import n_reads
@@ -63,12 +63,12 @@ class LocalEngine(Engine):
         moments = self._moments_for(models) if draw is None else None
         if moments is None:
             return super().mode_equations(models, mode, draw, judged=judged)
-        told = moments.mode_equations(models, mode, judged=judged)
-        again = told.is_close | told.is_faint
+        found = moments.mode_equations(models, mode, judged=judged)
+        again = found.needs_samples
         if again.any():
-            some = super().mode_equations(Some.of(models, again), mode, judged=judged)
-            told.equations.put(again, some)
-        return told.equations
+            some = super().mode_equations(Subset.of(models, again), mode, judged=judged)
+            found.equations.overwrite(again, some)
+        return found.equations
 
     def joint_equations(
         self, models: Coefficients, modes: Sequence[int] | None = None
@@ -77,22 +77,24 @@ class LocalEngine(Engine):
         moments = self._moments_for(models)
         if moments is None:
             return super().joint_equations(models, modes)
-        told = moments.joint_equations(models, modes)
-        again = told.is_close | told.is_faint
+        found = moments.joint_equations(models, modes)
+        again = found.needs_samples
         if again.any():
-            told.equations.put(again, super().joint_equations(Some.of(models, again), modes))
-        return told.equations
+            found.equations.overwrite(
+                again, super().joint_equations(Subset.of(models, again), modes)
+            )
+        return found.equations
 
     def losses(self, models: Coefficients) -> Fits:
         """Return how well models fit the response."""
         moments = self._moments_for(models)
         if moments is None:
             return super().losses(models)
-        told = moments.mode_equations(models, 0)
-        again = told.is_close | told.is_faint
+        found = moments.mode_equations(models, 0)
+        again = found.needs_samples
         if again.any():
-            told.equations.fits.put(again, super().losses(Some.of(models, again)))
-        return told.equations.fits
+            found.equations.fits.overwrite(again, super().losses(Subset.of(models, again)))
+        return found.equations.fits
 
     def memory(self) -> dict[str, Any]:
         """Return what earlier verbs left behind that decides how later ones are rounded."""

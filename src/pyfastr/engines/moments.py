@@ -43,7 +43,7 @@ CANCELLATION = float(np.finfo(float).eps ** 0.5)
 
 
 @dataclass(frozen=True)
-class Some:
+class Subset:
     """Some of the models, in arrays of their own."""
 
     components: list[Array]
@@ -51,29 +51,27 @@ class Some:
     task: Array
 
     @classmethod
-    def of(cls, models: Coefficients, which: Array) -> "Some":
+    def of(cls, models: Coefficients, which: Array) -> "Subset":
         """Take models by number, or where a mask is true."""
         components = [c[which] for c in models.components]
         return cls(components, models.scales[which], models.task[which])
 
 
 @dataclass(frozen=True)
-class Told:
+class FromMoments:
     """Equations made of moments.
 
     Attributes
     ----------
     equations : Equations
         With fits of the models that they were made at.
-    is_close : ndarray of shape (K,)
-        Where models fit so well that the rest is mostly rounding.
-    is_faint : ndarray of shape (K,)
-        Where X hardly varies along the models' components, so that rounding decides.
+    needs_samples : ndarray of shape (K,)
+        Where they are mostly rounding, because a model fits that well, or because X hardly varies
+        along its components.
     """
 
     equations: Equations
-    is_close: Array
-    is_faint: Array
+    needs_samples: Array
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,9 @@ class Moments:
         grams, moments = zip(*each, strict=True)
         return cls(np.stack(grams), np.concatenate(moments), samples.total, shape)
 
-    def mode_equations(self, models: Coefficients, mode: int, *, judged: bool = True) -> Told:
+    def mode_equations(
+        self, models: Coefficients, mode: int, *, judged: bool = True
+    ) -> FromMoments:
         """Return the normal equations of one mode's update, with fits if these are asked for."""
         K, R, p = models.components[mode].shape
         gram = np.empty((K, R * p, R * p))
@@ -151,9 +151,11 @@ class Moments:
             fits, is_close = self._fits(gram, moment, vectors, models.task)
         dtype = models.scales.dtype
         found = Equations(gram.astype(dtype, copy=False), moment.astype(dtype, copy=False), fits)
-        return Told(found, is_close, self._is_faint(gram, models, [mode]))
+        return FromMoments(found, is_close | self._is_faint(gram, models, [mode]))
 
-    def joint_equations(self, models: Coefficients, modes: Sequence[int] | None = None) -> Told:
+    def joint_equations(
+        self, models: Coefficients, modes: Sequence[int] | None = None
+    ) -> FromMoments:
         """Return those of a joint step of all modes, whose moments are of the residuals.
 
         Or of several modes with the first among them.
@@ -181,8 +183,8 @@ class Moments:
         first = blocks[0]
         fits, is_close = self._fits(gram[:, first, first], moment[:, first], vectors, models.task)
         moment -= (gram[:, :, first] @ vectors[..., None])[..., 0]
-        is_faint = self._is_faint(gram, models, modes)
-        return Told(Equations(gram, moment, fits), is_close, is_faint)
+        needs_samples = is_close | self._is_faint(gram, models, modes)
+        return FromMoments(Equations(gram, moment, fits), needs_samples)
 
     @cached_property
     def _traces(self) -> Array:
