@@ -132,15 +132,10 @@ def search(
     state = [_Searched(policy) for _ in open_tasks]
     if known is not None:
         polished = _polished(problem, known, ridge, policy)
-        for t in open_tasks.tolist():
-            own = known.task == t
-            if own.any():
-                state[t].add(problem, known.take(own), polished.take(own), int(own.sum()))
-        _tell_of_round(state, policy.rounds.budget)
-        open_tasks = np.array([t for t in open_tasks if not state[t].done], int)
-        if not len(open_tasks):
-            return _judged(problem, state, ridge, policy)
+        open_tasks = _take_in(state, problem, known, polished, open_tasks)
     for number, size in enumerate(round_sizes(problem, n_terms, n_init, policy)):
+        if not len(open_tasks):
+            break
         survivors, new = race(
             problem,
             size,
@@ -153,13 +148,7 @@ def search(
             # What a sprint left open is mostly noise, and the next would as well.
             first=number == 0,
         )
-        for t in open_tasks.tolist():
-            own = survivors.task == t
-            state[t].add(problem, survivors.take(own), new.take(own), size)
-        _tell_of_round(state, policy.rounds.budget)
-        open_tasks = np.array([t for t in open_tasks if not state[t].done], int)
-        if not len(open_tasks):
-            break
+        open_tasks = _take_in(state, problem, survivors, new, open_tasks, size)
     return _judged(problem, state, ridge, policy)
 
 
@@ -180,10 +169,31 @@ def _polished(problem: Problem, known: Models, ridge: float, policy: SearchPolic
     return polished.take(np.argmax(alike, axis=1))
 
 
-def _tell_of_round(state: "list[_Searched]", budget: int) -> None:
+def _take_in(
+    state: "list[_Searched]",
+    problem: Problem,
+    models: Models,
+    polished: Polished,
+    open_tasks: NDArray[np.intp],
+    n_starts: int | None = None,
+) -> NDArray[np.intp]:
+    """Add a round to what each task has found; return the tasks that need another.
+
+    `n_starts` each had a part in the models; None if these are all.
+    """
+    for t in open_tasks.tolist():
+        own = models.task == t
+        if own.any():
+            size = int(own.sum()) if n_starts is None else n_starts
+            state[t].add(problem, models.take(own), polished.take(own), size)
+    _tell_of_round(state)
+    return np.array([t for t in open_tasks if not state[t].done], int)
+
+
+def _tell_of_round(state: "list[_Searched]") -> None:
     """Say how far a search is, and of a single task how it stands."""
     n_open = sum(not searched.done for searched in state)
-    starts = state[0].starts
+    starts, budget = state[0].starts, state[0].policy.rounds.budget
     note = (
         f"round {starts.n_rounds}: {starts.n_starts} starts so far, {starts.n_hits} of "
         f"{starts.n_polished} polished reached the best solution, the next best leaves "
@@ -200,25 +210,25 @@ class _Searched:
     """What the rounds of one task have found so far."""
 
     def __init__(self, policy: SearchPolicy) -> None:
-        self.policy, self._whole = policy.rounds, policy
+        self.policy = policy
         self.starts = Starts(0, 0, 0, np.inf, False, 0)
         self.polished: Polished | None = None
         self.done = False
 
     def add(self, problem: Problem, survivors: Models, new: Polished, size: int) -> None:
         """Take in a round."""
-        known = self.polished
+        known, rounds = self.polished, self.policy.rounds
         self.survivors = survivors
         self.polished = new if known is None else Polished.concatenate([known, new])
         self.leaders, hits = distinct(
-            self.polished.models, self.polished.objective, self.policy.same_cosine
+            self.polished.models, self.polished.objective, rounds.same_cosine
         )
         self.starts = _counted(problem, self.polished, self.leaders, hits, self.starts, size)
-        self.stands_apart = _stands_apart(problem, self.polished, self.leaders, hits, self.policy)
+        self.stands_apart = _stands_apart(problem, self.polished, self.leaders, hits, rounds)
         nothing = not self.polished.models.scales.any()
-        often = self.starts.n_hits >= self.policy.enough_hits
+        often = self.starts.n_hits >= rounds.enough_hits
         task = int(self.polished.models.task[0])
-        settled = often or agree(problem, self.polished, task, self._whole)
+        settled = often or agree(problem, self.polished, task, self.policy)
         self.done = self.stands_apart or settled or nothing
 
     @property
