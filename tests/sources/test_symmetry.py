@@ -38,6 +38,14 @@ def test_symmetric_samples_are_recognised(dtype, block_bytes):
     assert look_over(source, ()) == (np.abs(X).max(), ())
 
 
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64])
+def test_whole_numbers_are_symmetric_exactly_or_not_at_all(dtype):
+    X = (draw() > 0).astype(dtype)
+    assert symmetric_in(X, PAIRS) == PAIRS
+    X[17, 1, 3] = 1 - X[17, 1, 3]
+    assert symmetric_in(X, PAIRS) == ()
+
+
 @pytest.mark.parametrize("sample", [0, 1, 17, 39])
 @pytest.mark.parametrize("block_bytes", [1 << 20, 500])
 def test_one_entry_is_enough_to_differ(sample, block_bytes):

@@ -123,6 +123,13 @@ def is_real(x: Any) -> bool:
     return not xp.isdtype(x.dtype, "complex floating")
 
 
+def is_floating(x: Any) -> bool:
+    """Whether the entries of an array are real numbers that may be rounded."""
+    if isinstance(x, np.ndarray):
+        return x.dtype.kind == "f"
+    return bool(namespace_of(x).isdtype(x.dtype, "real floating"))
+
+
 def _has_float64(x: Any) -> bool:
     """Whether the device of an array knows float64."""
     info = namespace_of(x).__array_namespace_info__()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.sources.namespaces import namespace_of
+from pyfastr.sources.namespaces import is_floating, namespace_of
 
 Array = NDArray[Any]
 Pair = tuple[int, int]
@@ -56,6 +56,9 @@ def _are_symmetric(samples: Any, pair: Pair) -> bool:
     # Most are exactly symmetric, or far from it.
     if bool(xp.all(samples == mirrored)):
         return True
+    # Only of floats may the rest be rounding.
+    if not is_floating(samples):
+        return False
     rest = tuple(range(1, samples.ndim))
     size = xp.max(samples, axis=rest) - xp.min(samples, axis=rest)
     apart = xp.max(xp.abs(samples - mirrored), axis=rest)
