@@ -12,6 +12,7 @@ from pyfastr import FasTRClassifier, FasTRRegressor
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.folds import fit_folds
+from pyfastr.solver.grid import solve_grid
 from pyfastr.solver.losses import LOSSES
 
 RIDGES, THRESHOLDS = (1e-3, 0.1, 1.0), (0.0, 0.05, 0.3)
@@ -35,16 +36,25 @@ def response_for(loss, y, labels):
     return {"squared": y, "logistic": labels, "poisson": counts.astype(float)}[loss]
 
 
+def settings_of(estimator, X):
+    return estimator.set_params(ridge=min(RIDGES))._settings(X.shape)
+
+
 def fold_fits(estimator, X, y, weights, Z, splits, *, loss="squared"):
     data = Data.check(FasTRRegressor(), X, y, weights, Z, fit_intercept=True, loss=LOSSES[loss])
-    settings = estimator.set_params(ridge=min(RIDGES))._settings(X.shape)
+    settings = settings_of(estimator, X)
     return fit_folds(data, splits, RIDGES, THRESHOLDS, settings, np.random.default_rng(0))
 
 
-def start_of(fits, which, x_scale_over_y_scale):
+def begun_from(problem, settings):
+    """What the sweeps of those fits begin from."""
+    return solve_grid(problem, RIDGES, THRESHOLDS, settings, np.random.default_rng(0)).begun_from
+
+
+def start_of(begun, which, x_scale_over_y_scale):
     """The start of one fold and ridge as arrays for `init`, whose product is the first W."""
-    arrays = [c[which].T for c in fits.begun_from.components]
-    return [arrays[0] * fits.begun_from.scales[which] / x_scale_over_y_scale, *arrays[1:]]
+    arrays = [c[which].T for c in begun.components]
+    return [arrays[0] * begun.scales[which] / x_scale_over_y_scale, *arrays[1:]]
 
 
 CASES = {
@@ -93,10 +103,11 @@ def test_a_grid_equals_single_fits_from_the_same_starts(shape, case):
     options |= {"max_iter": n_sweeps, "random_state": 0, "n_init": 4}
     fits = fold_fits(kind(**options), X, y, weights, Z, splits, loss=loss)
     problem, k, n_compared = fits.data.problem, 0, 0
+    begun = begun_from(problem, settings_of(kind(**options), X))
     for fold, (train, test) in enumerate(splits):
         for ridge in RIDGES:
             for threshold in THRESHOLDS:
-                start = start_of(fits, k, problem.x_scale / problem.y_scale[fold])
+                start = start_of(begun, k, problem.x_scale / problem.y_scale[fold])
                 k += 1
                 if not np.all(start[0].any(axis=0)):
                     # A large ridge made a term vanish, which no start of a user's may have.

@@ -34,8 +34,6 @@ class TaskFits:
         Linear ones, with intercept and covariates; those of a task's own training samples too.
     nuisance : ndarray of shape (K, q)
         Coefficients of intercept and covariates.
-    begun_from : Models
-        What the sweeps of each model began from.
     data : Data
         Of the tasks.
     """
@@ -43,7 +41,6 @@ class TaskFits:
     models: Models
     predictors: Array
     nuisance: Array
-    begun_from: Models
     data: Data
 
     def take(self, which: slice | Array) -> "TaskFits":
@@ -53,7 +50,6 @@ class TaskFits:
             models=self.models.take(which),
             predictors=self.predictors[which],
             nuisance=self.nuisance[which],
-            begun_from=self.begun_from.take(which),
         )
 
 
@@ -125,7 +121,6 @@ def mean_of(points: Sequence[TaskFits]) -> TaskFits:
         models=mean,
         predictors=_means_of_outputs([fits.predictors for fits in points], n_outputs),
         nuisance=_means_of_outputs([fits.nuisance for fits in points], n_outputs),
-        begun_from=mean,
     )
 
 
@@ -137,8 +132,9 @@ def _terms_of_outputs(values: Array, n_outputs: int) -> Array:
 
 def _means_of_outputs(rows: list[Array], n_outputs: int) -> Array:
     """Average rows ``(F * T, q)`` over folds and points."""
-    own = np.stack(rows).reshape(len(rows), -1, n_outputs, rows[0].shape[-1])
-    means: Array = own.mean(axis=(0, 1))
+    n_rows, width = rows[0].shape
+    own = np.stack(rows).reshape(len(rows) * n_rows // n_outputs, n_outputs, width)
+    means: Array = own.mean(axis=0)
     return means
 
 
@@ -212,4 +208,4 @@ def _task_fits(tasks: Data, fits: Finished) -> TaskFits:
     """Add what intercept and covariates contribute to fits."""
     nuisance = tasks.nuisance_coefficients(fits.models, fits.fitted)
     predictors = tasks.with_nuisance(fits.models, fits.fitted, nuisance)
-    return TaskFits(fits.models, predictors, nuisance, fits.begun_from, tasks)
+    return TaskFits(fits.models, predictors, nuisance, tasks)
