@@ -37,11 +37,6 @@ class MemoryBudget:
         How many times that if the batch serves several tasks.
     least_kept, kept_share : int, float
         The same of products of X that later updates begin with: beyond, X is read once more.
-    reference_samples, reference_counts : int
-        Flattened ridge regression stands beside a choice up to so many samples, or entries of one,
-        whichever is less, of numbers and of counts: its time grows with the third power of that.
-    reference_passes : int
-        The same of times that it reads X.
 
     Attributes
     ----------
@@ -68,9 +63,6 @@ class MemoryBudget:
     of_several_tasks: int = 2
     least_kept: int = 160 << 20
     kept_share: float = 0.13
-    reference_samples: int = 2000
-    reference_counts: int = 500
-    reference_passes: int = 12
 
     def batch_beside(self, n_bytes: int, *, several_tasks: bool) -> int:
         """Bytes of a batch of models beside an X of so many bytes."""

@@ -44,7 +44,8 @@ def checked(X, y, weights=None, Z=None, *, fit_intercept=True, loss=SQUARED):
 
 
 def fits_of(data):
-    return fit_reference(data.tasks(weights=training_weights(SPLITS, N)), ReferencePolicy())
+    folds = data.tasks(weights=training_weights(SPLITS, N))
+    return fit_reference(folds, folds.problem.engine, ReferencePolicy())
 
 
 def scoring_of(data, classes=None):
@@ -196,13 +197,14 @@ def test_what_costs_too_much_is_left_out_and_the_reason_told():
     X, y, _, _ = draw(SHAPES[1])
     data = checked(X, y)
     engine = engine_of(data.source)
-    budget = MemoryBudget(10**9)
-    assert why_not(engine, scoring_of(data), budget) == ""
-    few = MemoryBudget(10**9, reference_samples=59)
+    policy = ReferencePolicy()
+    assert why_not(engine, scoring_of(data), policy) == ""
+    few = ReferencePolicy(most_samples=59)
     assert "60 samples are more than 59" in why_not(engine, scoring_of(data), few)
-    assert "memory budget" in why_not(engine, scoring_of(data), MemoryBudget(300_000))
     own = Scoring(lambda e, X, y: 0.0, None, y, data, None, "squared", None)
-    assert "a function of fitted" in why_not(engine, own, budget)
+    assert "a function of fitted" in why_not(engine, own, policy)
+    engine.budget = MemoryBudget(300_000)
+    assert "memory budget" in why_not(engine, scoring_of(data), policy)
     model = FasTRRegressorCV(**QUICK, scoring=lambda e, X, y: e.score(X, y)).fit(X, y)
     assert model.reference_ is None
     assert np.isnan(model.reference_score_)
@@ -285,7 +287,7 @@ def test_data_in_memory_are_read_once_and_not_written_to(shape):
     X, y, _, _ = draw(shape)
     before = X.copy()
     folds = checked(X, y).tasks(weights=training_weights(SPLITS, N))
-    fit_reference(folds, ReferencePolicy())
+    fit_reference(folds, folds.problem.engine, ReferencePolicy())
     assert folds.problem.engine.passes == 1
     assert_array_equal(X, before)
 

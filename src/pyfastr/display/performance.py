@@ -28,8 +28,8 @@ _MEAN = (
 _CONSTANT = "The response is constant, so there is nothing to predict and no score."
 _BEHIND = (
     "It is clearly better ({theirs} against {ours} where each fold is predicted by what the other "
-    "folds would have chosen): what X tells of y is not a sum of so few outer products. To "
-    "predict, use ridge regression, and read the factors with care."
+    "folds would have chosen): a sum of so few outer products does not describe how y depends on "
+    "X. To predict, use ridge regression, and read the factors with care."
 )
 _POOLED = (
     "The picture has the held-out samples of all folds together, so that its numbers may differ "

@@ -116,6 +116,11 @@ class ReferencePolicy:
     least_lead : float
         A smaller one does not matter: of R², D² and areas, and of other scores, whose units may be
         any, as a share of what the reference is ahead of a constant.
+    most_samples, most_counts : int
+        There is a reference up to so many samples, or entries of one, whichever is less, of numbers
+        and of counts: its time grows with the third power of that.
+    most_passes : int
+        There is none where the memory budget would have it read X more often.
     """
 
     alphas: Numbers = tuple(10.0 ** (k / 2) for k in range(-20, 9))
@@ -123,6 +128,9 @@ class ReferencePolicy:
     chance: float = 1.0
     chance_of_folds: float = 2.0
     least_lead: float = 0.015
+    most_samples: int = 2000
+    most_counts: int = 500
+    most_passes: int = 12
 
 
 @dataclass(frozen=True)

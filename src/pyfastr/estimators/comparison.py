@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pyfastr.estimators.areas import share_below
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.folds import Predicted, Split
+from pyfastr.estimators.ranking import mean_and_error
 from pyfastr.estimators.scoring import Scoring
 from pyfastr.solver.losses import POISSON
 
@@ -78,7 +79,7 @@ def compare(
     if scoring.is_of_samples:
         lead, error = _by_losses(ours, theirs, scoring, splits)
     else:
-        lead, error = float(mean[1] - mean[0]), _error_of_folds(scores[:, 1] - scores[:, 0])
+        lead, error = float(mean[1] - mean[0]), _error_of_mean(scores[:, 1] - scores[:, 0])
         if scoring.scorer is None:
             error = _error_of_areas(ours, theirs, scoring, splits)
     return Comparison(float(mean[0]), float(mean[1]), lead, error)
@@ -93,13 +94,12 @@ def _by_losses(
     gains, total = losses[0] - losses[1], losses[2].mean()
     if total == 0:
         return 0.0, 0.0
-    return float(gains.mean() / total), _error_of_folds(gains) / float(total)
+    return float(gains.mean() / total), _error_of_mean(gains) / float(total)
 
 
-def _error_of_folds(differences: Array) -> float:
-    """Return the standard error of a mean; that of one fold is not known."""
-    n = len(differences)
-    return float(differences.std(ddof=1) / np.sqrt(n)) if n > 1 else np.inf
+def _error_of_mean(differences: Array) -> float:
+    """Return the standard error of a mean; that of one number is not known."""
+    return float(mean_and_error(differences)[1]) if len(differences) > 1 else np.inf
 
 
 def _error_of_areas(

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.config import MemoryBudget
 from pyfastr.engines import Engine
 from pyfastr.estimators.choice_policy import ReferencePolicy
 from pyfastr.estimators.comparison import (
@@ -25,7 +24,7 @@ from pyfastr.estimators.comparison import (
     constant_predictions,
 )
 from pyfastr.estimators.data import Data
-from pyfastr.estimators.folds import HeldOut, Split, held_out, training_weights
+from pyfastr.estimators.folds import HeldOut, Split, held_out
 from pyfastr.estimators.ranking import score_columns
 from pyfastr.estimators.scoring import Scoring
 from pyfastr.estimators.sklearn_private import BaseScorer
@@ -149,16 +148,15 @@ def reference_of(tried: Tried, policy: ReferencePolicy, *, alone: bool) -> Refer
     if scoring.classes is not None:
         # Its decisions are not log-odds, whatever the loss of the choice.
         scoring = replace(scoring, loss="squared")
-    data = scoring.data
-    folds = data.tasks(weights=training_weights(splits, data.source.shape[0]))
+    folds = tried.candidates[0].fits.data
     engine = folds.problem.engine.nearby()
-    reason = why_not(engine, scoring, engine.budget)
+    reason = why_not(engine, scoring, policy)
     if reason:
         return NoReference(reason)
     with warnings.catch_warnings():
-        # What is to be said of folds that have no score was said of the choice.
+        # Warnings about folds without a score were given for the choice already.
         warnings.simplefilter("ignore")
-        fits = fit_reference(folds, policy, engine)
+        fits = fit_reference(folds, engine, policy)
         ours = _Ours(tried.seen(alone=alone), tried.unseen(alone=alone))
         try:
             return _best_of(fits, ours, scoring, splits, policy)
@@ -251,33 +249,31 @@ def reference_sentence(reference: Reference, scoring: Scoring) -> str:
     beside = "" if scoring.data.covariates is None else ", and take the covariates out of X and y"
     return (
         "Ridge regression on the flattened samples predicts held-out samples better "
-        f"({name} {theirs:.3g} against {ours:.3g}): what X tells of y is not a sum of so "
-        f"few outer products. To predict, use sklearn.linear_model.{estimator}"
+        f"({name} {theirs:.3g} against {ours:.3g}): a sum of so few outer products does not "
+        f"describe how y depends on X. To predict, use sklearn.linear_model.{estimator}"
         f"(alpha={reference.alpha:.3g}) on X.reshape(len(X), -1){beside}."
     )
 
 
-def why_not(engine: Engine, scoring: Scoring, budget: MemoryBudget) -> str:
+def why_not(engine: Engine, scoring: Scoring, policy: ReferencePolicy) -> str:
     """Say why flattened ridge regression would cost too much, or cannot be scored; empty if not."""
     if not isinstance(scoring.scorer, BaseScorer | None):
         return "scoring is a function of fitted FasTR estimators"
     n_samples, n_entries = engine.n_samples, prod(engine.shape)
     is_dual = n_entries > n_samples
     size = min(n_samples, n_entries)
-    most = budget.reference_counts if scoring.data.loss is POISSON else budget.reference_samples
+    most = policy.most_counts if scoring.data.loss is POISSON else policy.most_samples
     if size > most:
         what = "samples" if is_dual else "entries of a sample"
         return f"{size} {what} are more than {most}, and it takes their third power of time"
-    if 3 * 8 * n_samples * size > budget.batch:
+    if 3 * 8 * n_samples * size > engine.budget.batch:
         return f"its matrix of {n_samples} x {size} does not fit the memory budget"
-    if is_dual and engine.n_product_passes > budget.reference_passes:
+    if is_dual and engine.n_product_passes > policy.most_passes:
         return f"within the memory budget it would read X {engine.n_product_passes} times"
     return ""
 
 
-def fit_reference(
-    folds: Data, policy: ReferencePolicy, engine: Engine | None = None
-) -> ReferenceFits:
+def fit_reference(folds: Data, engine: Engine, policy: ReferencePolicy) -> ReferenceFits:
     """Fit ridge regression on flattened samples for every fold and penalty.
 
     Data in memory are read once. Intercept and covariates are not penalised, and labels are taken
@@ -287,11 +283,10 @@ def fit_reference(
     ----------
     folds : Data
         With a row of weights for each fold.
-    policy : ReferencePolicy
-    engine : Engine, optional
+    engine : Engine
         With the same X.
+    policy : ReferencePolicy
     """
-    engine = folds.problem.engine if engine is None else engine
     alphas = np.array(policy.count_alphas if folds.loss is POISSON else policy.alphas)
     solve, tasks, step = _solver(folds, engine), _tasks(folds), folds.n_outputs or 1
     folds_of_tasks = [tasks[first : first + step] for first in range(0, len(tasks), step)]
@@ -325,7 +320,7 @@ def _solver(folds: Data, engine: Engine) -> Solver:
 
 
 def _share(folds: Data) -> Array:
-    """Return weights of a mean that an intercept makes up for; else of nothing."""
+    """Return the weights of the mean to subtract from X: an intercept absorbs it. Else zeros."""
     n_samples = folds.source.shape[0]
     if not folds.fit_intercept:
         return np.zeros(n_samples)

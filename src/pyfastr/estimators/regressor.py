@@ -152,9 +152,9 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         with less of a `ridge`: it shrinks by the square of their share of the free parameters, two
         of which do not count if there are as many samples as entries of any mode, as shrinking so
         few does not pay. For counts it shrinks by the share itself.
-        "evidence" also chooses which entries those are, without a threshold, by
-        the lowest :math:`(N - \mathrm{dof})\log\mathrm{RSS}`: for sparse coefficients and few
-        samples, and for the squared loss only.
+        "evidence" also chooses which entries those are, without a threshold, by the lowest
+        :math:`(N - \mathrm{dof})\log(\mathrm{RSS} / (N - \mathrm{dof}))`: for sparse coefficients
+        and few samples, and for the squared loss only.
     symmetry : "auto", pair of int or None, default="auto"
         Two modes, counted from 0, in which every sample is symmetric, such as the regions of a
         connectome: they share one component, up to a sign in each term, and half the free

@@ -113,8 +113,8 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         what the others would have chosen, the `lead` between these and the `lead_error`. Not there
         by evidence.
     reference_is_better_ : bool
-        Whether that lead is clear. The fit then warns, unless samples are vectors, that what X
-        tells of y is not a sum of so few outer products.
+        Whether that lead is clear. The fit then warns, unless samples are vectors, that a sum of so
+        few outer products does not describe how y depends on X.
     reference_missing_ : str
         Why there is no reference; empty if there is one.
     coef_, factors_, scales_, intercept_, design_, n_iter_, converged_, history_, starts_
