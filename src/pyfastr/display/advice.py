@@ -132,7 +132,8 @@ def _convergence(part: Any) -> Iterator[Advice]:
 def _starts(part: Any) -> Iterator[Advice]:
     """Warn where starts ended in different solutions."""
     starts = getattr(part, "starts_", None)
-    if starts is None or starts.sure or not np.any(part.scales_):
+    # Vectors have one solution, however far the sweeps came.
+    if starts is None or starts.sure or part.coef_.ndim == 1 or not np.any(part.scales_):
         return
     if starts.n_polished < 2:
         yield Advice(

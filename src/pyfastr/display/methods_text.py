@@ -150,7 +150,7 @@ def _algorithm(part: Any) -> Iterator[str]:
         return
     end = f"until W changed by less than {traits.number(part.tol)} of its size"
     if traits.is_mean(part):
-        end += f" or {part._policy.grids.sweeps} sweeps over all of them were done"
+        end += " or the limit of sweeps in folds was reached"
     elif not getattr(part, "converged_", True):
         end = f"for {traits.count(part.n_iter_, 'sweep')} over all of them, short of convergence"
     yield (

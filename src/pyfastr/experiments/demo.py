@@ -162,7 +162,6 @@ def _methods(verbose: int) -> dict[str, Any]:
     """Return what is compared. The lasso sees every sample as one long vector."""
     flatten = FunctionTransformer(lambda X: X.reshape(len(X), -1))
     return {
-        # One outer product, to lay beside the true one: not the mean of several.
         "FasTRRegressorCV": FasTRRegressorCV(random_state=0, verbose=verbose),
         "PublishedFasTR": PublishedFasTR(random_state=0),
         "LassoCV": make_pipeline(flatten, LassoCV(cv=5)),
