@@ -243,7 +243,7 @@ def test_the_default_scores_are_those_of_scikit_learn(weighted):
     weights = rng.integers(0, 4, 30).astype(float) if weighted else None
     for score, truth, own in [(r2_score, y, r2_scores), (roc_auc_score, labels, auc_scores)]:
         expected = [score(truth, row, sample_weight=weights) for row in predictions]
-        assert_allclose(own(truth, predictions, weights), expected, rtol=1e-12)
+        assert_allclose(own(truth, predictions, weights), expected, rtol=3e-12)
 
 
 def test_probabilities_of_a_choice_come_from_held_out_decisions():
@@ -463,3 +463,55 @@ def test_folds_too_small_to_tell_models_apart_are_warned_of():
         FasTRRegressorCV(**GRID).fit(X, y)
     X, y = make_tensor_regression(200, (12, 12), random_state=0)
     FasTRRegressorCV(**GRID).fit(X, y)
+
+
+def test_equal_areas_stay_equal_whatever_the_weights():
+    rng = np.random.default_rng(0)
+    labels = np.where(np.arange(60) < 25, 1.0, -1.0)
+    # Each row ranks all of one class above all of the other, in an order of its own.
+    decisions = labels + 0.9 * rng.uniform(-1, 1, (500, 60))
+    assert_array_equal(auc_scores(labels, decisions, rng.uniform(0.1, 3, 60)), np.ones(500))
+    assert_array_equal(auc_scores(labels, -decisions, rng.uniform(0.1, 3, 60)), np.zeros(500))
+
+
+@pytest.mark.parametrize("level", [0.0, 3.0, 0.1, -1e9])
+def test_a_constant_is_predicted_up_to_rounding(level):
+    predictions = level * np.array([[1.0], [1 + 4e-16], [1.001]]) + [[0.0], [0.0], [1e-3]]
+    scores = r2_scores(np.full(7, level), np.tile(predictions, 7), None)
+    assert_array_equal(scores, [1.0, 1.0, 0.0])
+
+
+def test_folds_in_which_a_named_score_is_not_defined_are_left_out():
+    X, y = draw()
+    labels = np.where(y > np.median(y), "high", "low")
+    rows = np.arange(90)
+    one_class = rows[labels == "low"][:8]
+    cv = [
+        *KFold(3, shuffle=True, random_state=0).split(X),
+        (np.setdiff1d(rows, one_class), one_class),
+    ]
+    model = FasTRClassifierCV(**GRID, cv=cv, scoring="neg_log_loss")
+    with (
+        pytest.warns(UserWarning, match="scoring is not defined for some points of a fold"),
+        pytest.warns(UserWarning, match=r"Folds \[3\] have no finite score"),
+    ):
+        model.fit(X, labels)
+    assert np.isnan(model.cv_results_["split3_test_score"]).all()
+    assert np.isfinite(model.best_score_)
+
+
+@pytest.mark.parametrize(
+    ("cv", "match"),
+    [
+        ([], "has no folds"),
+        ([(np.arange(50), np.arange(50, 170))], "the samples 50 to 169; expected numbers from 0"),
+        ([(np.arange(-1, 50), np.arange(50, 90))], "the samples -1 to 49"),
+        ([(np.arange(50.0), np.arange(50, 90))], "samples of type float64"),
+        ([(np.ones(50, bool), np.arange(50, 90))], "samples of type bool and shape"),
+    ],
+    ids=["none", "beyond", "negative", "no numbers", "short mask"],
+)
+def test_folds_that_are_none_are_named(cv, match):
+    X, y = draw()
+    with pytest.raises(ValueError, match=match):
+        FasTRRegressorCV(**GRID, cv=cv).fit(X, y)

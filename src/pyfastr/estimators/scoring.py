@@ -163,11 +163,26 @@ class Scoring:
     def _fold(self, fits: Predicted, rows: Array, train: Array, test: Array) -> Array:
         """Scores of one fold, ``(T, points)``."""
         if self.scorer is not None:
-            return np.array([[self._one(fits, own, train, test) for own in rows.T]])
+            return self._by_scorer(fits, rows, train, test)[None]
         score = SCORES[self.loss] if self.classes is None else auc_scores
         weights = None if self.data.weights is None else self.data.weights[test]
         pairs = zip(np.atleast_2d(self.data.y)[:, test], rows, strict=True)
         return np.stack([score(y, fits.predictors[own][:, test], weights) for y, own in pairs])
+
+    def _by_scorer(self, fits: Predicted, rows: Array, train: Array, test: Array) -> Array:
+        """Scores of the points of one fold; NaN where a score of scikit-learn is not defined."""
+        scores, flaw = np.full(rows.shape[1], np.nan), ""
+        for point, own in enumerate(rows.T):
+            try:
+                scores[point] = self._one(fits, own, train, test)
+            except ValueError as error:
+                # The reference tells of it in its own words, and users' functions in theirs.
+                if not (isinstance(fits, TaskFits) and isinstance(self.scorer, BaseScorer)):
+                    raise
+                flaw = str(error).partition("\n")[0]
+        if flaw:
+            warn(f"scoring is not defined for some points of a fold, which count as NaN: {flaw}")
+        return scores
 
     def _one(self, fits: Predicted, which: Array, train: Array, test: Array) -> float:
         """Score of one point by a scorer of scikit-learn, or by one of the user's own."""
@@ -223,20 +238,16 @@ class Scoring:
 
 def r2_scores(y: Array, predictions: Array, weights: Array | None) -> Array:
     """R² of every row of predictions, as `sklearn.metrics.r2_score` has it."""
-    if len(y) < 2:
-        warn("R² is not defined for folds of one held-out sample; pass another `scoring`.")
-        return np.full(len(predictions), np.nan)
-    g = _shares(weights, len(y))
-    if not g.any():
+    g = _usable_shares("R²", weights, len(y))
+    if g is None:
         return np.full(len(predictions), np.nan)
     # In units of y its squares are in range, however large or small it is.
     unit = power_of_two(np.abs(y).max())
     y, predictions = y / unit, predictions / unit
     unexplained = ((y - predictions) ** 2) @ g
-    total = ((y - np.average(y, weights=g)) ** 2) @ g
-    if total == 0:
-        return np.where(unexplained == 0, 1.0, 0.0)
-    return 1 - unexplained / total
+    if np.ptp(y[g > 0]) == 0:
+        return np.where(unexplained <= g.sum() * ROUNDING**2, 1.0, 0.0)
+    return 1 - unexplained / (((y - np.average(y, weights=g)) ** 2) @ g)
 
 
 def d2_scores(counts: Array, predictors: Array, weights: Array | None) -> Array:
@@ -244,11 +255,8 @@ def d2_scores(counts: Array, predictors: Array, weights: Array | None) -> Array:
 
     Where that is not defined, for counts that are all the same, there is nothing to explain: 0.
     """
-    if len(counts) < 2:
-        warn("D² is not defined for folds of one held-out sample; pass another `scoring`.")
-        return np.full(len(predictors), np.nan)
-    g = _shares(weights, len(counts))
-    if not g.any():
+    g = _usable_shares("D²", weights, len(counts))
+    if g is None:
         return np.full(len(predictors), np.nan)
     if POISSON.are_equal(counts[g > 0]):
         return np.zeros(len(predictors))
@@ -263,13 +271,25 @@ def auc_scores(labels: Array, decisions: Array, weights: Array | None) -> Array:
     positive, negative = (np.where(side, g, 0.0) for side in (labels > 0, labels < 0))
     if not (positive.any() and negative.any()):
         warn(
-            "The ROC curve of held-out samples of one class is not defined; use fewer or "
-            "stratified folds.",
+            "The ROC curve of held-out samples of one class is not defined; use folds that each "
+            "hold out samples of every class, fewer of them if a class is small.",
             UndefinedMetricWarning,
         )
         return np.full(len(decisions), np.nan)
-    won = share_below(decisions, negative) @ positive
-    return won / (positive.sum() * negative.sum())
+    areas = share_below(decisions, negative) @ positive / (positive.sum() * negative.sum())
+    if weights is None:
+        return areas
+    # Sums of weights end in other last digits for each order of samples, which must not break ties.
+    return np.clip(np.round(areas, AREA_DIGITS), 0, 1)
+
+
+def _usable_shares(score: str, weights: Array | None, n_samples: int) -> Array | None:
+    """Return weights as shares, or None where the score of so few samples is not defined."""
+    if n_samples < 2:
+        warn(f"{score} is not defined for folds of one held-out sample; pass another `scoring`.")
+        return None
+    g = _shares(weights, n_samples)
+    return g if g.any() else None
 
 
 def _shares(weights: Array | None, n_samples: int) -> Array:
@@ -279,5 +299,9 @@ def _shares(weights: Array | None, n_samples: int) -> Array:
     return weights / max(weights.max(), np.finfo(float).tiny)
 
 
+# A constant that is missed by this share of it is predicted.
+ROUNDING = 16 * float(np.finfo(float).eps)
+# Areas that differ by less are the same.
+AREA_DIGITS = 12
 # What regressors are scored by, for each loss.
 SCORES = {"squared": r2_scores, "poisson": d2_scores}

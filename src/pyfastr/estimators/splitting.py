@@ -37,7 +37,12 @@ def make_splits(
         raise ValueError(
             f"cv is {given!r}, which cannot split these {n_samples} samples: {error}"
         ) from error
-    splits = [(_numbers(train), _numbers(test)) for train, test in splits]
+    splits = [
+        (_numbers(train, n_samples, fold), _numbers(test, n_samples, fold))
+        for fold, (train, test) in enumerate(splits)
+    ]
+    if not splits:
+        raise ValueError(f"cv is {given!r}, which has no folds; expected at least one.")
     for fold, (train, test) in enumerate(splits):
         n_train = int(counts[np.unique(train)].sum())
         if not len(test) or n_train < 2:
@@ -48,10 +53,24 @@ def make_splits(
     return splits
 
 
-def _numbers(samples: Any) -> Array:
+def _numbers(samples: Any, n_samples: int, fold: int) -> Array:
     """Return the numbers of samples, which may be given as a mask."""
     given = np.asarray(samples)
-    return np.flatnonzero(given) if given.dtype == bool else given
+    if given.dtype == bool and given.shape == (n_samples,):
+        return np.flatnonzero(given)
+    if given.size == 0:
+        return np.empty(0, int)
+    if given.ndim != 1 or given.dtype.kind not in "iu":
+        raise ValueError(
+            f"cv gives fold {fold} samples of type {given.dtype} and shape {given.shape}; expected "
+            f"a list of their numbers, or a mask of {n_samples}."
+        )
+    if given.min() < 0 or given.max() >= n_samples:
+        raise ValueError(
+            f"cv gives fold {fold} the samples {given.min()} to {given.max()}; expected numbers "
+            f"from 0 to {n_samples - 1}."
+        )
+    return given
 
 
 def _splitter(n_splits: int, classify: bool, grouped: bool, random_state: Any) -> Any:
