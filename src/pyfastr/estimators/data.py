@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pyfastr.estimators.labels import record_covariates
 from pyfastr.estimators.namespaces import on_host
-from pyfastr.estimators.reading import in_plain_units, read_weights
+from pyfastr.estimators.reading import read_weights, unit_of_weights
 from pyfastr.estimators.symmetry import looked_over
 from pyfastr.estimators.validation import Samples, check_covariates
 from pyfastr.solver.losses import SQUARED, Loss
@@ -39,6 +39,8 @@ class Data:
     loss : Loss
     n_outputs : int or None
         None where y is a vector.
+    weight_unit : float
+        What the user's weights were divided by, so that products of them stay in range.
     symmetry : "auto", None or pair of int
         What was asked of two modes.
     ties : Ties
@@ -53,6 +55,7 @@ class Data:
     fit_intercept: bool
     loss: Loss = SQUARED
     n_outputs: int | None = None
+    weight_unit: float = 1.0
     symmetry: Any = None
     ties: Ties = UNTIED
 
@@ -74,10 +77,12 @@ class Data:
         covariates, the number of samples and their fingerprint.
         """
         sample_weight, covariates = on_host(X, sample_weight=sample_weight, covariates=covariates)
-        source, weights = as_source(X), None
+        source, weights, weight_unit = as_source(X), None, 1.0
         n_samples = source.shape[0]
         if sample_weight is not None:
-            weights = in_plain_units(read_weights(computed(sample_weight), n_samples))
+            given = read_weights(computed(sample_weight), n_samples)
+            weight_unit = unit_of_weights(given)
+            weights = given / weight_unit
             _check_enough_weight(weights)
         Z = check_covariates(covariates, n_samples)
         _check_responses(y, weights, loss)
@@ -92,6 +97,7 @@ class Data:
             fit_intercept,
             loss,
             n_outputs=len(y) if y.ndim > 1 else None,
+            weight_unit=weight_unit,
             symmetry=symmetry,
             ties=ties,
         )

@@ -147,9 +147,14 @@ def read_covariates(covariates: Any, n_samples: int) -> Array:
 
 def in_plain_units(weights: Array) -> Array:
     """Return weights whose squares and products are in the range of floats; only ratios count."""
+    return weights / unit_of_weights(weights)
+
+
+def unit_of_weights(weights: Array) -> float:
+    """Return the power of two that they are divided by for that; 1 for those of usual size."""
     low, high = PLAIN_RANGE
     largest = weights.max()
-    return weights if low < largest < high else weights / power_of_two(largest)
+    return 1.0 if low < largest < high else float(power_of_two(largest))
 
 
 def _no_numbers(name: str, given: Any, error: Exception) -> str:

@@ -246,12 +246,15 @@ def reference_sentence(reference: Reference, scoring: Scoring) -> str:
     if scoring.scorer is not None:
         name = "score"
     theirs, ours = reference.unseen_score, reference.unseen_score_of_choice
-    beside = "" if scoring.data.covariates is None else ", and take the covariates out of X and y"
+    data, level = scoring.data, "" if scoring.data.fit_intercept else ", fit_intercept=False"
+    beside = "" if data.weights is None else " with the same sample_weight"
+    if data.covariates is not None:
+        beside += ", and take the covariates out of X and y"
     return (
         "Ridge regression on the flattened samples predicts held-out samples better "
         f"({name} {theirs:.3g} against {ours:.3g}): a sum of so few outer products does not "
         f"describe how y depends on X. To predict, use sklearn.linear_model.{estimator}"
-        f"(alpha={reference.alpha:.3g}) on X.reshape(len(X), -1){beside}."
+        f"(alpha={reference.alpha:.3g}{level}) on X.reshape(len(X), -1){beside}."
     )
 
 
@@ -293,7 +296,8 @@ def fit_reference(folds: Data, engine: Engine, policy: ReferencePolicy) -> Refer
     found = [one for outputs in folds_of_tasks for one in solve(outputs, alphas)]
     weights = np.ones((1, 1)) if folds.weights is None else np.atleast_2d(folds.weights)
     weight = weights.mean(axis=1, keepdims=True)
-    units = engine.scale**2 * (1 / engine.n_samples if folds.loss is POISSON else weight)
+    weight = 1 / engine.n_samples if folds.loss is POISSON else folds.weight_unit * weight
+    units = engine.scale**2 * weight
     penalties = np.stack([own for own, _ in found]) * units
     return ReferenceFits(alphas, penalties, np.concatenate([own for _, own in found]), folds)
 
