@@ -13,12 +13,12 @@ from sklearn.linear_model import ElasticNetCV, LassoCV
 from sklearn.model_selection import KFold
 
 from pyfastr import FasTRRegressor, FasTRRegressorCV
-from pyfastr.estimators.choice_policy import GridPolicy
+from pyfastr.estimators.choice_policy import PointsPolicy
 from pyfastr.solver.policy import SearchPolicy
 
 N_FOLDS = 5
 # Ten, as is asked for; those of the estimator, but for one of next to nothing.
-THRESHOLDS, GRIDS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.35, 0.55, 0.9), GridPolicy()
+THRESHOLDS, GRIDS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.35, 0.55, 0.9), PointsPolicy()
 L1_RATIO = 0.5
 # Of scikit-learn's paths.
 N_ALPHAS, EPS = 100, 1e-3

@@ -16,7 +16,7 @@ from _report import print_table, size_name, verdict
 from _results import Results
 
 from pyfastr import FasTRRegressorCV
-from pyfastr.estimators.choice_policy import GridPolicy
+from pyfastr.estimators.choice_policy import PointsPolicy
 from pyfastr.metrics import coefficient_error, support_precision, support_recall
 from pyfastr.solver.policy import SearchPolicy
 
@@ -120,7 +120,7 @@ def fit_fastr_cv_grid(X: Array, y: Array, W: Array) -> Fit:
     seconds = time.perf_counter() - begin
     chosen = GridFit(model.coef_[None], np.array([model.intercept_]))
     policy = SearchPolicy()
-    grids = GridPolicy()
+    grids = PointsPolicy()
     grid = fit_grid(X, y, grids.ridges, grids.thresholds, policy.with_budget(policy.rounds.budget))
     errors = [coefficient_error(c, W) for c in grid.coefs]
     best = {"best_ce": min(errors), "best_mse": float(held_out_errors(grid, W).min())}

@@ -52,3 +52,15 @@ def test_folds_without_any_score_do_not_keep_terms_from_being_added():
     found = gain(before, after, 1.0, POLICY)
     assert found.is_worth_it
     assert found.share == pytest.approx(0.2)
+
+
+def test_a_sample_of_one_fold_does_not_show_a_gain_of_scores():
+    scores = np.full((1, 5, 2), 0.9)
+    before = Candidates(POINTS[:2], None, scores, None, (0.0, 0.0))
+    one, several = scores.copy(), scores + np.reshape([0.02, 0.01, 0.01, 0.02, 0.01], (1, 5, 1))
+    one[0, 3] += 0.02
+    clear = [
+        gain(before, replace(before, output_scores=after), 1.0, POLICY).is_worth_it
+        for after in (one, several)
+    ]
+    assert clear == [False, True]

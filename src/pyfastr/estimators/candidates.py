@@ -79,6 +79,16 @@ class Candidates:
         is_scored = np.isfinite(rows).any(axis=1)
         return rows[is_scored] if is_scored.any() else rows
 
+    @property
+    def mean_merits(self) -> Array:
+        """Their means ``(G,)``; points without one come last."""
+        return np.nan_to_num(self.merits.mean(axis=0), nan=-np.inf)
+
+    @property
+    def best(self) -> int:
+        """The number of the best point."""
+        return int(np.argmax(self.mean_merits))
+
     def of(self, point: int) -> TaskFits:
         """Return the fits of one point in all folds."""
         return self.fits.take(slice(point, None, len(self.points)))
@@ -105,19 +115,17 @@ class Candidates:
         at all of them.
         """
         merits = self.merits
-        shortfall, error = mean_and_error(merits[:, _best(self), None] - merits)
+        shortfall, error = mean_and_error(merits[:, self.best, None] - merits)
         kept = self._beside_best_thresholds(policy) if first else self._best_points(policy)
         return [i for i in kept if not shortfall[i] > policy.far_behind * error[i]]
 
     def _best_points(self, policy: TermsPolicy) -> list[int]:
         """Return the best points, in the order of the grid."""
-        mean = np.nan_to_num(self.merits.mean(axis=0), nan=-np.inf)
-        return sorted(np.argsort(-mean, kind="stable")[: policy.best].tolist())
+        return sorted(np.argsort(-self.mean_merits, kind="stable")[: policy.best].tolist())
 
     def _beside_best_thresholds(self, policy: TermsPolicy) -> list[int]:
         """Return the best threshold of every ridge and its neighbours."""
-        mean = np.nan_to_num(self.merits.mean(axis=0), nan=-np.inf)
-        found = []
+        mean, found = self.mean_merits, []
         for ridge in dict.fromkeys(point[1] for point in self.points):
             own = [i for i, point in enumerate(self.points) if point[1] == ridge]
             own.sort(key=lambda i: self.points[i][2])
@@ -151,10 +159,11 @@ class Gain:
 
 def gain(before: Candidates, after: Candidates, nothing: float, policy: TermsPolicy) -> Gain:
     """Compare the best points of two numbers of terms; `nothing` is the loss of no model at all."""
-    fewer, more = (own.merits[:, _best(own)] for own in (before, after))
+    fewer, more = (own.merits[:, own.best] for own in (before, after))
     mean, error = mean_and_error(more - fewer)
+    chance = policy.chance_of_folds if before.losses is None else policy.chance
     # What a single fold's score gains may all be chance.
-    is_clear = len(fewer) > 1 and bool(mean > policy.chance * error)
+    is_clear = len(fewer) > 1 and bool(mean > chance * error)
     if before.losses is None:
         return Gain(after.n_terms, float(mean), is_clear, is_clear, is_of_loss=False)
     left = -float(fewer.mean())
@@ -169,11 +178,11 @@ def null_loss(data: Data) -> float:
     return float(2 * np.mean(data.null_losses / data.loss_units))
 
 
-def tell_of_terms(found: Candidates, most: int) -> None:
-    """Say how long a number of terms took."""
-    seconds = found.seconds[0]
-    note = f"{found.n_terms} term(s): {len(found.fits.models)} models in {seconds:.1f} s"
-    tell("numbers of terms", found.n_terms, max(found.n_terms, most), note)
+def tell_of_terms(found: Sequence[Candidates], most: int) -> None:
+    """Say how long the last number of terms took; at most so many numbers are tried."""
+    last = found[-1]
+    note = f"{last.n_terms} term(s): {len(last.fits.models)} models in {last.seconds[0]:.1f} s"
+    tell("numbers of terms", len(found), most, note)
 
 
 def warn_of_blind_folds(fits: TaskFits, gains: Array) -> None:
@@ -188,7 +197,3 @@ def warn_of_blind_folds(fits: TaskFits, gains: Array) -> None:
             f"samples, which {n_free} free parameters can fit whatever they are. Use more samples, "
             'or, if there is little noise, criterion="evidence", which holds none out.'
         )
-
-
-def _best(candidates: Candidates) -> int:
-    return int(np.argmax(np.nan_to_num(candidates.merits.mean(axis=0), nan=-np.inf)))

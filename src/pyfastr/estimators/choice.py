@@ -148,7 +148,7 @@ class FasTRSelection(
         self, data: Data, splits: Sequence[Split] = ()
     ) -> tuple[list[float], list[float], list[int]]:
         """Return the grids as lists of numbers, checked."""
-        known = self._policy.grids
+        known = self._policy.points
         own = known.label_thresholds if self._is_classifier() else known.thresholds
         thresholds = own if isinstance(self.thresholds, str) else self.thresholds
         terms = [self.n_terms] if isinstance(self.n_terms, Integral) else self.n_terms
@@ -171,7 +171,7 @@ class FasTRSelection(
         """Return what is asked of the solver in folds, for the least ridge of a grid."""
         blind = is_blind(data, n_train(splits), n_terms)
         # A sweep of another loss gets less far, as its weights follow one sweep behind.
-        known = self._policy.grids
+        known = self._policy.points
         n_sweeps = known.blind_sweeps if blind and data.loss.is_quadratic else known.sweeps
         settings = solver_settings(self, data.source.shape, 0.0, ridge, n_terms)
         return replace(settings, max_iter=min(settings.max_iter, n_sweeps))
@@ -206,23 +206,23 @@ class FasTRSelection(
         thresholds, ridges, n_terms = self._grids(data, splits)
         rng = as_generator(self.random_state)
         found: list[Candidates] = []
+        grows = isinstance(self.n_terms, str)
+        most = most_terms(data.source.shape[1:], self._policy.terms) if grows else len(n_terms)
         for terms in n_terms:
             points = [(terms, r, t) for r in ridges for t in thresholds]
             settings = self._fold_settings(data, splits, min(ridges), terms)
             fit = partial(fit_folds, data, splits, ridges, thresholds, settings, rng)
             found.append(Candidates.scored(points, fit, scoring, splits))
-            tell_of_terms(found[-1], self._policy.terms.most)
-        if self.n_terms == "auto":
-            return self._grow(found[0], data, scoring, splits)
-        return found, []
+            tell_of_terms(found, most)
+        return self._grow(found[0], most, data, scoring, splits) if grows else (found, [])
 
     def _grow(
-        self, unit_rank: Candidates, data: Data, scoring: Scoring, splits: list[Split]
+        self, unit_rank: Candidates, most: int, data: Data, scoring: Scoring, splits: list[Split]
     ) -> tuple[list[Candidates], list[Gain]]:
         """Add terms at promising points while held-out samples show a gain."""
         found, gains, policy = [unit_rank], list[Gain](), self._policy.terms
         nothing = null_loss(data)
-        while found[-1].n_terms < most_terms(data.source.shape[1:], policy):
+        while len(found) < most:
             last, terms = found[-1], found[-1].n_terms + 1
             kept = last.promising(policy, first=terms == 2)
             now = [(terms, *last.points[i][1:]) for i in kept]
@@ -232,7 +232,7 @@ class FasTRSelection(
             fit = partial(grow_folds, last.take(kept), ridges, thresholds, settings)
             found.append(Candidates.scored(now, fit, scoring, splits))
             gains.append(gain(last, found[-1], nothing, policy))
-            tell_of_terms(found[-1], self._policy.terms.most)
+            tell_of_terms(found, most)
             if not gains[-1].is_worth_it:
                 break
         return found, gains
@@ -246,17 +246,18 @@ class FasTRSelection(
         differ = self.agreement_ < self._policy.agreeing
         self.refitted_ = not differ if self.refit == "auto" else bool(self.refit)
         alone = self.refitted_ or self.one_standard_error
-        fits = self._describe(tried, [tried.simplest_of_best()] if alone else leaders)
+        chosen = [tried.simplest_of_best()] if alone else leaders
+        fits = [tried.fits_of(i) for i in chosen]
+        self._describe(tried, chosen, fits)
         self._compare_with_ridge(tried, alone=alone)
         if self.refitted_:
             self._refit(fits[0], data)
         else:
             self._average(fits, scoring, data)
 
-    def _describe(self, tried: Tried, chosen: list[int]) -> list[TaskFits]:
-        """Tell how the chosen point does, or those that are averaged; return their fits."""
-        scoring, splits = tried.scoring, tried.splits
-        fits, scores = [tried.fits_of(i) for i in chosen], tried.usable[:, chosen[0]]
+    def _describe(self, tried: Tried, chosen: list[int], fits: list[TaskFits]) -> None:
+        """Tell how the chosen point does, or those that are averaged, given their fits."""
+        scoring, splits, scores = tried.scoring, tried.splits, tried.usable[:, chosen[0]]
         if scoring.scorer is None:
             chance = 0.5 if self._is_classifier() else 0.0
             warn_of_blind_folds(fits[0], scores - chance)
@@ -276,7 +277,6 @@ class FasTRSelection(
             is_asked=self.refit != "auto",
             simplest=tried.simplest,
         )
-        return fits
 
     def _compare_with_ridge(self, tried: Tried, *, alone: bool) -> None:
         """Put flattened ridge regression beside the choice, and say so if it is better."""
@@ -297,16 +297,17 @@ class FasTRSelection(
         """Fit all data once for each number of terms; the evidence chooses the support."""
         ridge = min(ridges)
         models, times = list[Any](), []
-        further = further_terms(data, self._policy.terms)
-        for terms in further if self.n_terms == "auto" else n_terms:
+        grows = isinstance(self.n_terms, str)
+        n_terms = list(further_terms(data, self._policy.terms)) if grows else n_terms
+        for terms in n_terms:
             began = time.perf_counter()
             twin = self._twin(0.0, ridge, terms, refit_support="evidence")
             twin._fit_data(data)
             models.append(twin)
             times.append((time.perf_counter() - began, 0.0))
-            tell("numbers of terms", len(models), max(len(models), len(n_terms)))
+            tell("numbers of terms", len(models), len(n_terms))
             evidence = [float(np.sum(model.evidence_)) for model in models]
-            if self.n_terms == "auto" and evidence[-1] > min(evidence):
+            if grows and evidence[-1] > min(evidence):
                 break
         points = [(model.n_terms, ridge, 0.0) for model in models]
         scores = -np.array([evidence])

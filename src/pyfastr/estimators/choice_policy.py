@@ -10,7 +10,7 @@ Numbers = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class GridPolicy:
+class PointsPolicy:
     """What there is to choose from, and how far folds are fitted.
 
     Thresholds and ridges are relative, so they serve every data set, from exact data to labels that
@@ -64,6 +64,9 @@ class TermsPolicy:
         A term pays if the losses of all held-out samples fall by more than so many standard errors,
     share_of_left, share_of_all : float
         and by this share of what is left, or of what there was to explain.
+    chance_of_folds : float
+        Where the score is not made of losses, it must rise by so many standard errors over the
+        folds. One standard error is what a single sample of one fold makes of it.
     """
 
     most: int = 8
@@ -74,6 +77,7 @@ class TermsPolicy:
     chance: float = 1.0
     share_of_left: float = 0.05
     share_of_all: float = 0.001
+    chance_of_folds: float = 2.0
 
 
 @dataclass(frozen=True)
@@ -142,11 +146,11 @@ class ChoicePolicy:
     agreeing : float
         Folds agree if the median cosine between their coefficients is at least this. Where they
         differ by more, the mean of their models predicts better than one fit to all data.
-    grids, terms, ranking, reference : GridPolicy, TermsPolicy, RankingPolicy, ReferencePolicy
+    points, terms, ranking, reference : PointsPolicy, TermsPolicy, RankingPolicy, ReferencePolicy
     """
 
     agreeing: float = 0.95
-    grids: GridPolicy = GridPolicy()
+    points: PointsPolicy = PointsPolicy()
     terms: TermsPolicy = TermsPolicy()
     ranking: RankingPolicy = RankingPolicy()
     reference: ReferencePolicy = ReferencePolicy()

@@ -6,7 +6,7 @@ import numpy as np
 
 from pyfastr.estimators.candidates import Gain
 
-ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+ORDINALS = {2: "second", 3: "third", 4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh"}
 
 
 def choice_sentence(
@@ -41,7 +41,9 @@ def choice_sentence(
         why += ", the simplest choice within a standard error of the best"
     elif gains:
         why += f": {_told_of(gains)}"
-    alike = f"median cosine {agreement:.2f}"
+    # Rounded towards what was decided: 0.95 is enough, and 0.949 is not.
+    shown = agreement if refitted else np.floor(100 * agreement) / 100
+    alike = f"median cosine {shown:.2f}"
     if np.isnan(agreement):
         return f"{why}; {'fitted to all samples' if refitted else 'the model of the only fold'}."
     if refitted:
@@ -72,8 +74,9 @@ def _told_of(gains: Sequence[Gain]) -> str:
     )
     parts = list[str]()
     for own in gains:
-        ordinal = ORDINALS[own.n_terms - 1]
-        term = f"the {ordinal}" if own.is_worth_it else f"a {ordinal}"
+        ordinal = ORDINALS.get(own.n_terms, f"{own.n_terms}th")
+        article = "an" if own.n_terms in (8, 11, 18) else "a"
+        term = f"the {ordinal}" if own.is_worth_it else f"{article} {ordinal}"
         told = f"{own.share:.2%}" if own.is_of_loss else f"{own.share:.3g}"
         if own.share <= 0 or told == "0.00%":
             parts.append(f"{term} does not" if parts else f"{term} does not {verb[:-1]} {what}")
