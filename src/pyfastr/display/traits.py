@@ -122,11 +122,12 @@ def n_terms_of(part: Any) -> int:
 
 
 def n_free(part: Any) -> int:
-    """Return the number of free parameters of a fit."""
+    """Return the number of free parameters of a fit; that of each fold, if it is their mean."""
+    n_terms = getattr(part, "n_terms_", part.n_terms)
     ties = Ties(getattr(part, "symmetric_modes_", None))
     sizes = [part.coef_.shape[m] for m in ties.own(part.coef_.ndim)]
     nuisance = int(part.fit_intercept) + len(getattr(part, "covariate_coef_", ()))
-    return n_terms_of(part) * (sum(sizes) - len(sizes) + 1) + nuisance
+    return int(n_terms) * (sum(sizes) - len(sizes) + 1) + nuisance
 
 
 def n_samples(part: Any) -> int | None:

@@ -57,6 +57,15 @@ def checked_model(estimator: Any) -> Any:
     return checked_estimator(estimator.best_estimator_)
 
 
+def _check_one_output(y: Any) -> None:
+    """Refuse several outputs, of which each has a test of its own."""
+    shape = np.shape(y)
+    if len(shape) == 2 and shape[1] > 1:
+        raise ValueError(
+            f"y has {shape[1]} outputs; expected 1. Give one of its columns, such as y[:, 0]."
+        )
+
+
 def checked_data(
     estimator: Any, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None
 ) -> Data:
@@ -69,6 +78,7 @@ def checked_data(
                 f"as y == {estimator.classes_.tolist()[0]!r}."
             )
     else:
+        _check_one_output(y)
         tensor, response = check_tensor_and_response(estimator, X, y)
         weights = sample_weight
     return Data.check(
