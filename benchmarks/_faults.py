@@ -30,7 +30,7 @@ N_RESULTS = 12
 LAST = Unit("table1", Simulation((5, 5, 5), 100), 1)
 # Bytes of a disk that a model file or a checkpoint does not fit on.
 SMALL = 16 << 10
-# Seconds for a thread to end in, on a machine however busy.
+# Seconds for what takes a moment, on a machine however busy.
 PATIENCE = 60.0
 
 
@@ -46,8 +46,13 @@ def noisy(shape: tuple[int, ...] = (8, 7, 6), n_samples: int = 80) -> tuple[Any,
     return X, y + 0.3 * y.std() * np.random.default_rng(0).standard_normal(n_samples)
 
 
-def killed(work: Callable[[], Any], seconds: float) -> bool:
-    """Do some work in a forked process and kill it; return whether it was still at work."""
+def killed(
+    work: Callable[[], Any], seconds: float, has_begun: Callable[[], bool] = lambda: True
+) -> bool:
+    """Do some work in a forked process and kill it some time after it has begun.
+
+    Returns whether it was still at work.
+    """
     child = os.fork()
     if child == 0:
         try:
@@ -55,6 +60,7 @@ def killed(work: Callable[[], Any], seconds: float) -> bool:
         finally:
             os._exit(0)
     try:
+        _comes_true(has_begun)
         time.sleep(seconds)
     finally:
         os.kill(child, signal.SIGKILL)
@@ -62,20 +68,39 @@ def killed(work: Callable[[], Any], seconds: float) -> bool:
     return os.waitstatus_to_exitcode(status) == -signal.SIGKILL
 
 
+def _comes_true(is_so: Callable[[], bool]) -> bool:
+    """Wait until something is so; return whether it came to that."""
+    deadline = time.monotonic() + PATIENCE
+    while not (result := is_so()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return result
+
+
 def kill_a_save(folder: Path, rng: np.random.Generator) -> list[str]:
     """Kill a process that replaces a model file; one of the two models must be in it."""
     models = [FasTRRegressor(random_state=0).fit(*noisy((p, 5, 4))) for p in (6, 7)]
     path = models[0].save(folder / "model.fastr")
+    before = _version(path)
 
     def save_for_ever() -> None:
         while True:
             for model in models:
                 model.save(path)
 
-    killed(save_for_ever, rng.uniform(0, 0.5))
+    def is_replaced() -> bool:
+        return _version(path) != before
+
+    was_at_work = killed(save_for_ever, rng.uniform(0, 0.5), is_replaced)
+    left = [] if was_at_work and is_replaced() else ["no save was under way"]
     found = load(path)
     same = (np.array_equal(found.coef_, model.coef_) for model in models)
-    return [] if any(same) else ["the file has neither model"]
+    return left + ([] if any(same) else ["the file has neither model"])
+
+
+def _version(path: Path) -> tuple[int, int]:
+    """Return what is another when a file has been replaced."""
+    found = path.stat()
+    return found.st_ino, found.st_mtime_ns
 
 
 def kill_a_fit(folder: Path, rng: np.random.Generator) -> list[str]:
@@ -286,10 +311,8 @@ def break_a_read(name: str, folder: Path, rng: np.random.Generator) -> list[str]
     same = vars(model).keys() == before.keys()
     same = same and all(vars(model)[attribute] is before[attribute] for attribute in before)
     left += [] if same else ["the estimator has changed"]
-    deadline = time.monotonic() + PATIENCE
-    while _readers() > threads and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return left + ([] if _readers() <= threads else ["a thread stayed"])
+    is_quiet = _comes_true(lambda: _readers() <= threads)
+    return left + ([] if is_quiet else ["a thread stayed"])
 
 
 def _readers() -> int:

@@ -15,20 +15,49 @@ ARGUMENTS = [
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 ]
+# Milliseconds for what takes a moment, on a machine however busy.
+PATIENCE = 120_000
+
+
+@pytest.fixture(scope="session")
+def api():
+    """Playwright, which waits with patience for what is expected."""
+    found = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    found.expect.set_options(timeout=PATIENCE)
+    return found
+
+
+@pytest.fixture
+def expect(api):
+    """Assertions that wait until they hold."""
+    return api.expect
 
 
 # Playwright keeps an event loop running, which tests of other modules may want for themselves.
 @pytest.fixture(scope="module")
-def browser():
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+def browser(api):
     names = ("chromium", "chromium-browser", "google-chrome")
     program = next(filter(None, map(shutil.which, names)), None)
     if program is None:
         pytest.skip("there is no Chromium on this machine")
     with api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        chromium = playwright.chromium.launch(
+            executable_path=program, args=ARGUMENTS, timeout=PATIENCE
+        )
         yield chromium
         chromium.close()
+
+
+@pytest.fixture
+def new_page(browser):
+    """A function that makes an empty page which waits with patience."""
+
+    def make(**options):
+        page = browser.new_page(**options)
+        page.set_default_timeout(PATIENCE)
+        return page
+
+    return make
 
 
 @dataclass
@@ -58,13 +87,21 @@ class Shown:
             box.fill(str(i))
             box.dispatch_event("change")
 
-    def pixels(self, panel=0):
-        """Return red, green, blue and opacity of a slice, rows from the top, when it is drawn."""
-        flat, width, height = self.evaluate(
-            """async (k) => {
+    def wait_until_drawn(self):
+        """Let the page draw what has changed, which it does once for all changes of a frame."""
+        self.evaluate(
+            """async () => {
                 const frame = () => new Promise((done) => requestAnimationFrame(done));
                 await frame();
                 await frame();
+            }"""
+        )
+
+    def pixels(self, panel=0):
+        """Return red, green, blue and opacity of a slice, rows from the top, when it is drawn."""
+        self.wait_until_drawn()
+        flat, width, height = self.evaluate(
+            """(k) => {
                 const seen = document.querySelectorAll(".slice canvas")[k];
                 const { width, height } = seen;
                 // A copy is read: a canvas that is read itself leaves the graphics card.
@@ -154,18 +191,19 @@ def page_of(models, mask, tmp_path_factory):
 
 
 @pytest.fixture
-def show(browser, models, page_of):
+def show(new_page, models, page_of):
     """A function that shows a report; at the end no page may have complained or asked for more."""
     shown = []
 
     def open_page(name, width=1200, scheme="light"):
-        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        page = new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
         here = Shown(page, models.get(name))
         page.on("console", lambda message: here.complaints.append(message.text))
         page.on("pageerror", lambda error: here.complaints.append(str(error)))
         page.on("request", lambda request: here.requests.append(request.url))
         file = page_of(name) if name in models else name
         page.goto(file.as_uri())
+        here.wait_until_drawn()
         shown.append((here, file))
         return here
 

@@ -87,6 +87,8 @@ def click(view, panel, across, down):
     """Click at shares of a slice's width and height."""
     canvas = view.locator(".slice canvas").nth(panel)
     canvas.scroll_into_view_if_needed()
+    # Captions, which are drawn too, may move it.
+    view.wait_until_drawn()
     box = canvas.bounding_box()
     view.mouse.click(box["x"] + across * box["width"], box["y"] + down * box["height"])
 
@@ -109,6 +111,7 @@ def test_an_axis_that_runs_backwards_is_turned_so_that_millimetres_grow_to_the_r
     assert view.index == [5, 2, 3]
     view.locator(".slice canvas").first.press("ArrowRight")
     assert view.index == [4, 2, 3]
+    view.wait_until_drawn()
     assert view.locator(".coordinate").all_inner_texts() == ["2 mm", "4 mm", "6 mm"]
     sides = view.locator(".slice").nth(0).locator(".side").all_inner_texts()
     assert sides == ["L", "R", "S", "I"]

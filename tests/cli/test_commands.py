@@ -8,7 +8,6 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -285,24 +284,27 @@ def test_the_demo_writes_a_report_a_picture_and_a_model(invoke, here, monkeypatc
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
-def test_ctrl_c_during_a_fit_leaves_nothing(start, here):
+def test_ctrl_c_during_a_fit_leaves_nothing(start, here, soon, tmp_path_factory):
     from scipy.io import savemat
 
+    # Elsewhere, as it stays.
+    checkpoint = tmp_path_factory.mktemp("elsewhere") / "c"
     rng = np.random.default_rng(0)
     savemat(here / "d.mat", {"X": rng.standard_normal((80, 30, 30, 20))})
     np.save(here / "y.npy", rng.standard_normal(80))
     before = sorted(here.iterdir())
     process = start(
-        *("fit", "d.mat:X", "y.npy", "-o", "m.fastr", "--report", "r.html", "--n-terms", "1,2,3"),
+        *("fit", "d.mat:X", "y.npy", "-o", "m.fastr", "--report", "r.html"),
+        *("--n-terms", "1,2,3,4,5", "--checkpoint", checkpoint),
     )
-    # It says so just before the fit.
     assert "the first axis is taken to count samples" in process.stderr.readline()
-    time.sleep(0.7)
+    assert soon(lambda: checkpoint.exists() or process.poll() is not None)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=300)
     assert (process.returncode, out) == (130, "")
-    assert errors == "Interrupted. Nothing is left half-written.\n"
+    told = f"How far the fit was is in {checkpoint}: the same call goes on there."
+    assert errors == f"Interrupted. Nothing is left half-written. {told}\n"
     assert sorted(here.iterdir()) == before
 
 

@@ -17,7 +17,7 @@ def data():
 
 def test_held_out_predictions_have_the_score_of_the_choice(data):
     X, y = data
-    model = FasTRRegressorCV(random_state=0).fit(X, y)
+    model = FasTRRegressorCV(refit=True, random_state=0).fit(X, y)
     held = model.held_out_
     assert_array_equal(np.sort(held.samples), np.arange(60))
     assert_array_equal(held.target, y[held.samples])
@@ -30,7 +30,8 @@ def test_held_out_predictions_have_the_score_of_the_choice(data):
 
 def test_held_out_classes_are_numbers_beside_decision_values(data):
     X, y = data
-    model = FasTRClassifierCV(random_state=0).fit(X, np.where(y > 0, "patient", "control"))
+    labels = np.where(y > 0, "patient", "control")
+    model = FasTRClassifierCV(refit=True, random_state=0).fit(X, labels)
     held = model.held_out_
     assert_array_equal(model.classes_[held.target] == "patient", y[held.samples] > 0)
     scores = [

