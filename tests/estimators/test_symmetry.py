@@ -199,3 +199,14 @@ def test_scaling_decides_anew_whether_samples_are_symmetric(data):
     assert by_row.fit(X, y)[-1].symmetric_modes_ is None
     first, second = bootstrap_factors(by_row, X, y, **options).samples
     assert not np.array_equal(np.abs(first), np.abs(second))
+
+
+def test_a_term_of_the_other_sign_is_found_where_the_steepest_one_leads_nowhere():
+    rng = np.random.default_rng(5)
+    X, W = rng.normal(size=(300, 5, 5)), rng.normal(size=(5, 5))
+    X, W = X + X.swapaxes(1, 2), W + W.T
+    y = np.tensordot(X, W, 2)
+    y += 0.02 * y.std() * rng.normal(size=300)
+    model = FasTRRegressorCV(random_state=0).fit(X, y)
+    assert model.n_terms_ == 5
+    assert model.best_score_ > 0.99

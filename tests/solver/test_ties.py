@@ -117,6 +117,20 @@ def test_a_new_term_is_the_leading_eigenvector_by_absolute_value(sign):
     assert_allclose(np.outer(*new), sign * np.outer(*[vectors[:, leading]] * 2), atol=1e-2)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_new_terms_of_matrices_come_in_both_signs(sign):
+    X = symmetric((6, 6), (0, 1), 4000)
+    W = np.diag([3.0, 0, 0, 0, 0, -2.0])
+    y = np.tensordot(X, sign * W, axes=2)
+    problem = make_problem(ArraySource(X), y, x_scale=1.0, fit_intercept=False, ties=Ties((0, 1)))
+    nothing = Models([np.zeros((3, 1, 6))] * 2, np.zeros((3, 1)), np.zeros(3, int))
+    grown = with_another_term(problem, nothing, POLICY)
+    assert len(grown) == 6
+    for which, (entry, own) in enumerate([(0, sign), (5, -sign)] * 3):
+        new = np.outer(*(c[which, 1] for c in grown.components))
+        assert_allclose(new[entry, entry], own, atol=0.02)
+
+
 @pytest.mark.parametrize(("shape", "pair"), CASES)
 @pytest.mark.parametrize("n_terms", [1, 2])
 @pytest.mark.parametrize("weighted", [False, True])

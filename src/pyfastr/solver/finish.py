@@ -45,6 +45,16 @@ class Finished(Solution):
 
     begun_from: Models
 
+    def take(self, which: Array) -> "Finished":
+        """Return some of them."""
+        return Finished(
+            self.models.take(which),
+            self.fitted[which],
+            self.history.take(which),
+            self.converged[which],
+            self.begun_from.take(which),
+        )
+
 
 def finish(
     problem: Problem,

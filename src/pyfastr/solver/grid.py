@@ -48,8 +48,14 @@ def solve_grid(
 def grow_grid(problem: Problem, models: Models, penalty: Penalty, settings: Settings) -> Finished:
     """Add a term to fitted models and fit all terms of each anew, with its own penalty."""
     starts = with_another_term(problem, models, settings.policy)
+    n_ways = len(starts) // len(models)
+    each = np.repeat(np.arange(len(models)), n_ways)
     apart = np.zeros(problem.n_tasks, bool)
-    return finish(problem, starts, penalty, settings, apart, keep_losses=False)
+    grown = finish(problem, starts, penalty.take(each), settings, apart, keep_losses=False)
+    if n_ways == 1:
+        return grown
+    losses = problem.losses_of(grown.fitted, grown.models.task).reshape(-1, n_ways)
+    return grown.take(n_ways * np.arange(len(models)) + losses.argmin(axis=1))
 
 
 def _grid_starts(

@@ -23,22 +23,43 @@ def with_another_term(problem: Problem, models: Models, policy: SearchPolicy) ->
     """Give every model a term of scale zero, in the direction that lowers its loss the fastest.
 
     That is the rank-one approximation of ``sum_i r_i X_i``, where the residuals r are those of the
-    target's mean. The sums of a batch of models take one pass over X.
+    target's mean. The sums of a batch of models take one pass over X. Matrices with tied modes have
+    terms of a sign, which no update turns around: each model comes twice then, the second time
+    with the term of the other sign.
     """
     make = partial(_steepest_terms, problem, models, policy)
     new = once("new terms", make, problem.engine)
-    components = [np.concatenate(both, axis=1) for both in zip(models.components, new, strict=True)]
-    scales = np.concatenate([models.scales, np.zeros((len(models), 1))], axis=1)
-    return Models(components, scales, models.task)
+    n_ways = len(new[0]) // len(models)
+    grown = models.take(np.repeat(np.arange(len(models)), n_ways))
+    pairs = zip(grown.components, new, strict=True)
+    components = [np.concatenate([own, rows[:, None]], axis=1) for own, rows in pairs]
+    scales = np.concatenate([grown.scales, np.zeros((len(grown), 1))], axis=1)
+    return Models(components, scales, grown.task)
 
 
 def _steepest_terms(problem: Problem, models: Models, policy: SearchPolicy) -> list[Array]:
-    """Components ``(K, 1, p_m)`` of the new terms."""
+    """Components ``(K, p_m)`` of the new terms, or ``(2 K, p_m)`` of those of both signs."""
     slopes, found = problem.slopes(problem.engine.fitted(models), models.task), []
     for part in problem.engine.batches(len(models), 24.0 * np.prod(problem.shape)):
         sums = problem.engine.weighted_sums(slopes[part]).astype(float, copy=False)
-        found.append(_nearest(sums, policy.proposals, problem.ties))
-    return [np.concatenate(rows)[:, None] for rows in zip(*found, strict=True)]
+        rows = _nearest(sums, policy.proposals, problem.ties)
+        if problem.ties and len(problem.shape) == 2:
+            rows = _with_other_sign(sums, rows, policy.proposals, problem.ties)
+        found.append(rows)
+    return [np.concatenate(rows) for rows in zip(*found, strict=True)]
+
+
+def _with_other_sign(
+    sums: Array, rows: list[Array], policy: ProposalPolicy, ties: Ties
+) -> list[Array]:
+    """Put behind each approximation ``+-w w'`` of a matrix the best one of the other sign."""
+    values = np.einsum("lp,lpq,lq->l", rows[0], sums, rows[0])
+    sign = np.where(values < 0, -1.0, 1.0)[:, None]
+    # Turned around and lifted by what the first has, all other eigenvalues are positive.
+    lifted = np.abs(values)[:, None, None] * np.eye(sums.shape[1]) - sign[..., None] * sums
+    other = _nearest(lifted, policy, ties)
+    pairs = ((rows[0], other[0]), (rows[1], -sign * other[0]))
+    return [np.stack(pair, axis=1).reshape(-1, sums.shape[1]) for pair in pairs]
 
 
 def _nearest(sums: Array, policy: ProposalPolicy, ties: Ties) -> list[Array]:
