@@ -5,23 +5,27 @@ import io
 import json
 import logging
 import runpy
-import shutil
 import warnings
 from collections.abc import Callable
-from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _mutations import Rng, ask, damage, mutate
+from _fuzz_text import (
+    change_arguments,
+    command_lines,
+    damage_text,
+    read_csv,
+    run_command,
+    tables,
+)
+from _mutations import Rng, ask, damage, mutate, written
 
-from pyfastr import FasTRRegressor, config_context, load
+from pyfastr import config_context, load
 from pyfastr.cli.arrays import open_array, read_array
 from pyfastr.cli.errors import InputError
 from pyfastr.cli.places import Place
-from pyfastr.cli.tables import read_table
-from pyfastr.datasets import make_tensor_regression
 from pyfastr.datasets.cmu2008.contents import read_contents
 from pyfastr.estimators.checkpoint import CheckpointFile
 from pyfastr.persistence import ModelFileError, read_header
@@ -32,42 +36,6 @@ TESTS = Path(__file__).parents[1] / "tests"
 SHAPE = (6, 4, 3)
 # It tells of every oddity of every header.
 logging.getLogger("nibabel").setLevel(logging.CRITICAL)
-# Cells and arguments that people, spreadsheets and other programs write.
-TOKENS = (
-    *(
-        "",
-        " ",
-        ",",
-        ";",
-        '"',
-        '""',
-        "\n",
-        "\r\n",
-        "\r",
-        "\0",
-        "\t",
-        "½",
-        "\u0661",
-        "\ufeff",
-        "\ud7ff",
-    ),
-    *(
-        "nan",
-        "NA",
-        "inf",
-        "-inf",
-        "1e999",
-        "-0",
-        "+1",
-        "1_0",
-        "0x1",
-        "1,5",
-        "TRUE",
-        "=1+1",
-        "\uff19",
-    ),
-    *("9" * 400, "x" * 9000, "-1", "0", "1", "2", "1e-400", ":", "a:b", "*", "[", "../", "/"),
-)
 
 
 @dataclass(frozen=True)
@@ -103,12 +71,12 @@ def model_files(folder: Path) -> list[bytes]:
 
 def load_model(folder: Path, content: bytes) -> None:
     """Load a model, and let it answer."""
-    ask(load(_written(folder / "mutant.fastr", content)))
+    ask(load(written(folder / "mutant.fastr", content)))
 
 
 def read_model_header(folder: Path, content: bytes) -> None:
     """Read what a model file says of itself."""
-    json.dumps(read_header(_written(folder / "mutant.fastr", content)))
+    json.dumps(read_header(written(folder / "mutant.fastr", content)))
 
 
 def samples() -> np.ndarray:
@@ -125,7 +93,7 @@ def npy_files(folder: Path) -> list[bytes]:
 
 def read_npy_list(folder: Path, content: bytes) -> None:
     """Read a list of .npy files, one of them damaged."""
-    _read_all([folder / "sound.npy", _written(folder / "mutant.npy", content)])
+    _read_all([folder / "sound.npy", written(folder / "mutant.npy", content)])
 
 
 def nifti_files(folder: Path) -> list[bytes]:
@@ -140,7 +108,7 @@ def nifti_files(folder: Path) -> list[bytes]:
 
 def read_nifti_list(folder: Path, content: bytes) -> None:
     """Read a list of NIfTI files, one of them damaged."""
-    _read_all([folder / "sound.nii", _written(folder / "mutant.nii", content)])
+    _read_all([folder / "sound.nii", written(folder / "mutant.nii", content)])
 
 
 def packed_nifti_files(folder: Path) -> list[bytes]:
@@ -157,7 +125,7 @@ def damage_packed(corpus: list[bytes], rng: Rng) -> bytes:
 
 def read_packed_nifti_list(folder: Path, content: bytes) -> None:
     """Read a list of packed images, one of them damaged."""
-    _read_all([folder / "sound.nii", _written(folder / "mutant.nii.gz", content)])
+    _read_all([folder / "sound.nii", written(folder / "mutant.nii.gz", content)])
 
 
 def hdf5_files(folder: Path) -> list[bytes]:
@@ -175,7 +143,7 @@ def hdf5_files(folder: Path) -> list[bytes]:
 
 def read_hdf5(folder: Path, content: bytes) -> None:
     """Read a dataset as the command line does, block by block."""
-    path = _written(folder / "mutant.h5", content)
+    path = written(folder / "mutant.h5", content)
     found = open_array(Place(path, "X"), "DATA")
     with found.file:
         _read_all(found)
@@ -193,7 +161,7 @@ def read_zarr_metadata(folder: Path, content: bytes) -> None:
     name = "2.zarr/.zarray" if b"compressor" in content else "3.zarr/zarr.json"
     before = (folder / name).read_bytes()
     try:
-        _read_zarr(_written(folder / name, content).parent)
+        _read_zarr(written(folder / name, content).parent)
     finally:
         (folder / name).write_bytes(before)
 
@@ -231,7 +199,7 @@ def npz_files(folder: Path) -> list[bytes]:
 
 def read_npz(folder: Path, content: bytes) -> None:
     """Read an array of an archive as the command line does."""
-    _read_all(read_array(Place(_written(folder / "mutant.npz", content), "X"), "DATA"))
+    _read_all(read_array(Place(written(folder / "mutant.npz", content), "X"), "DATA"))
 
 
 def mat_files(folder: Path) -> list[bytes]:
@@ -249,7 +217,7 @@ def mat_files(folder: Path) -> list[bytes]:
 
 def read_mat(folder: Path, content: bytes) -> None:
     """Read a variable as the command line does."""
-    _read_all(read_array(Place(_written(folder / "mutant.mat", content), "X"), "DATA"))
+    _read_all(read_array(Place(written(folder / "mutant.mat", content), "X"), "DATA"))
 
 
 def cmu2008_files(folder: Path) -> list[bytes]:
@@ -262,36 +230,7 @@ def cmu2008_files(folder: Path) -> list[bytes]:
 
 def read_cmu2008(folder: Path, content: bytes) -> None:
     """Read all trials."""
-    read_contents(_written(folder / "mutant.mat", content)).images(np.arange(360))
-
-
-def tables(folder: Path) -> list[bytes]:
-    """Return tables of numbers and text."""
-    rows = [f"p{i},{i / 3},{30 + i},{'ab'[i % 2]}" for i in range(6)]
-    text = "\n".join(["id,score,age,group", *rows])
-    return [text.encode(), text.replace("\n", "\r\n").encode("utf-8-sig")]
-
-
-def read_csv(folder: Path, content: bytes) -> None:
-    """Read every column as numbers, or as text."""
-    table = read_table(_written(folder / "mutant.csv", content))
-    for column in table.columns:
-        column.check_complete()
-        if column.is_numeric:
-            column.numbers("")
-        table.column(column.name, "TARGET")
-
-
-def damage_text(corpus: list[bytes], rng: Rng) -> bytes:
-    """Put a token somewhere, or in place of a cell, or damage bytes."""
-    if rng.integers(4) == 0:
-        return damage(corpus, rng)
-    content = corpus[rng.integers(len(corpus))]
-    for _ in range(rng.integers(1, 5)):
-        at, cut = int(rng.integers(len(content) + 1)), int(rng.integers(0, 6))
-        token = TOKENS[rng.integers(len(TOKENS))].encode()
-        content = content[:at] + token + content[at + cut :]
-    return content
+    read_contents(written(folder / "mutant.mat", content)).images(np.arange(360))
 
 
 def checkpoints(folder: Path) -> list[bytes]:
@@ -305,65 +244,7 @@ def checkpoints(folder: Path) -> list[bytes]:
 
 def read_checkpoint(folder: Path, content: bytes) -> None:
     """Read the entries of a checkpoint."""
-    CheckpointFile(_written(folder / "mutant", content), {"data": "some"}).read()
-
-
-COMMANDS = (
-    "fit X.npy people.csv:score -o model.fastr --no-cv --force",
-    "fit X.npy people.csv:group -o m.fastr --classify --loss logistic --no-cv --ridge 0.1 --force",
-    "fit all.npz:X y --covariates people.csv:age --groups people.csv:group --folds 2 -o m.fastr",
-    "fit all.npz:X y -o m.fastr --threshold 0,0.1 --ridge 0.1 --n-terms 1 --folds 3 --force",
-    "fit X.npy people.csv:score -o m.fastr --no-cv --scale mode:0,1 --samples-axis first --force",
-    "predict sound.fastr X.npy -o predicted.csv --force",
-    "report sound.fastr -o report.html --force",
-    "info sound.fastr --json",
-    "reproduce -h",
-    "simulate -o data.npz --shape 4x3 --samples 9 --noise 0.1 --sparsity 0.2 --seed 1 --force",
-)
-
-
-def command_lines(folder: Path) -> list[bytes]:
-    """Write small data and a model; return commands about them."""
-    X, y = make_tensor_regression(20, (4, 3), noise=0.1, random_state=0)
-    np.save(folder / "X.npy", X)
-    np.savez(folder / "all.npz", X=X, y=y)
-    FasTRRegressor(random_state=0).fit(X, y).save(folder / "sound.fastr")
-    rows = [f"p{i},{y[i]:.6f},{20 + i},{'ab'[i % 2]}" for i in range(20)]
-    text = "\n".join(["id,score,age,group", *rows])
-    (folder / "people.csv").write_text(text, encoding="utf-8")
-    return [json.dumps(line.split()).encode() for line in COMMANDS]
-
-
-def change_arguments(corpus: list[bytes], rng: Rng) -> bytes:
-    """Replace, drop, repeat, exchange or forge some of the arguments."""
-    own, other = (json.loads(corpus[rng.integers(len(corpus))]) for _ in range(2))
-    for _ in range(rng.integers(1, 4)):
-        at, token = int(rng.integers(len(own))), TOKENS[rng.integers(len(TOKENS))]
-        parts: tuple[list[str], ...] = ([], [token], [own[at]] * 2, [own[at] + token])
-        choice = [*parts, [own[at], token], [other[rng.integers(len(other))]]]
-        own[at : at + 1] = choice[rng.integers(len(choice))]
-        own = own or other
-    return json.dumps(own).encode()
-
-
-def run_command(folder: Path, content: bytes) -> None:
-    """Run a command line; an error that it did not expect is a finding."""
-    from typer.testing import CliRunner
-
-    from pyfastr.cli.app import app
-
-    before = {path.name for path in folder.iterdir()}
-    with chdir(folder):
-        outcome = CliRunner().invoke(app, json.loads(content))
-    for path in folder.iterdir():
-        if path.name not in before:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-            if path.name.startswith("."):
-                raise AssertionError(f"{path.name} was left behind")
-    if outcome.exit_code not in (0, 2):
-        raise AssertionError(f"code {outcome.exit_code}: {outcome.output[-400:]}")
-    if outcome.exit_code == 2:
-        raise InputError(outcome.output)
+    CheckpointFile(written(folder / "mutant", content), {"data": "some"}).read()
 
 
 TARGETS = {
@@ -386,11 +267,6 @@ TARGETS = {
     "checkpoint": Target(checkpoints, read_checkpoint, (ValueError,)),
     "command": Target(command_lines, run_command, (InputError,), change_arguments),
 }
-
-
-def _written(path: Path, content: bytes) -> Path:
-    path.write_bytes(content)
-    return path
 
 
 def _npy(array: np.ndarray) -> bytes:

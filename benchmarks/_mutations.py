@@ -4,6 +4,7 @@ import hashlib
 import json
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -181,3 +182,9 @@ def ask(model: Any) -> None:
 def _blank(mask: Any) -> Any:
     """Return an image of zeros on the grid of a mask."""
     return type(mask)(np.zeros(mask.shape, np.float32), mask.affine)
+
+
+def written(path: Path, content: bytes) -> Path:
+    """Write a file, and return where it is."""
+    path.write_bytes(content)
+    return path
