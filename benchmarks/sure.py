@@ -28,7 +28,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from pyfastr.datasets import make_tensor_regression
-from pyfastr.solver.confidence import SURE, Evidence, confidence
+from pyfastr.solver.confidence import SURE, SearchFacts, confidence
 from pyfastr.solver.models import Models, cosines
 from pyfastr.solver.paces import Pace, SampleNeed
 from pyfastr.solver.policy import SearchPolicy
@@ -111,7 +111,7 @@ class Outcome:
     Attributes
     ----------
     draw : Draw
-    evidence : Evidence
+    facts : SearchFacts
         What the search knew.
     n_starts : int
     behind : float
@@ -121,7 +121,7 @@ class Outcome:
     """
 
     draw: Draw
-    evidence: Evidence
+    facts: SearchFacts
     n_starts: int
     behind: float
     cosine: float
@@ -134,7 +134,7 @@ class Outcome:
     @property
     def confidence(self) -> float:
         """That of the library as it is now, not as it was when the fit was made."""
-        return confidence(self.evidence)
+        return confidence(self.facts)
 
     @property
     def sure(self) -> bool:
@@ -147,7 +147,7 @@ class Outcome:
         entry = json.loads(line)
         draw = entry.pop("draw")
         known = Draw(**{**draw, "shape": tuple(draw["shape"])})
-        return Outcome(known, Evidence(**entry.pop("evidence")), **entry)
+        return Outcome(known, SearchFacts(**entry.pop("facts")), **entry)
 
 
 def many_starts(ratio: float) -> SearchPolicy:
@@ -188,7 +188,7 @@ def run(number: int, seed: int) -> Outcome:
     best = int(np.argmin(left))
     return Outcome(
         draw,
-        found.evidence,
+        found.facts,
         found.starts.n_starts,
         behind=float(left[0] / left[best]),
         cosine=float(cosines(polished.models)[0, best]),
@@ -283,7 +283,7 @@ def print_verdicts(outcomes: list[Outcome]) -> None:
 
 def calibrate(outcomes: list[Outcome]) -> None:
     """Print the weights that suit some of the fits best, by logistic regression."""
-    facts = np.array([o.evidence.facts for o in outcomes])
+    facts = np.array([o.facts.features for o in outcomes])
     best = np.array([o.is_best for o in outcomes])
     model = LogisticRegression(C=np.inf).fit(facts, best)
     weights = [model.intercept_[0], *model.coef_[0]]

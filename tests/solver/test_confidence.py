@@ -6,9 +6,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from pyfastr.solver.confidence import MOST_SPARE, SURE, Evidence, confidence
+from pyfastr.solver.confidence import MOST_SPARE, SURE, SearchFacts, confidence
 
-NOISY = Evidence(
+NOISY = SearchFacts(
     n_hits=4,
     n_polished=4,
     unexplained=0.3,
@@ -88,4 +88,4 @@ def test_the_weakest_term_decides_and_terms_that_cancel_do_not_count():
     assert strength(0.9, 50.0, 50.0) == strength(0.9, 0.99, 0.99) < 0.2
     # A term that changes nothing has no strength, and one that does harm none either.
     assert strength(0.1, 0.6, 0.1) == 0
-    assert replace(NOISY, unexplained=0.1, without_term=(0.6, 0.05)).facts[0] == 0
+    assert replace(NOISY, unexplained=0.1, without_term=(0.6, 0.05)).features[0] == 0

@@ -199,7 +199,7 @@ class FasTRRegressor(NumberMixin, FasTRBase):
         `n_starts` that ran, `n_polished` that survived the race, `n_hits` of those that reached
         this solution, `gap` (what the next best solution leaves over what this one does, penalty
         included), `confidence` (the probability that 4,096 starts would find no better solution),
-        `sure` (whether that is at least 0.99), `n_rounds`. They speak of the optimum of the fit;
+        `sure` (whether that is at least 0.98), `n_rounds`. They speak of the optimum of the fit;
         where N hardly exceeds the degrees of freedom, even the best fit may be far from the truth.
         Of several outputs a list.
     design_ : Design or None

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log, sqrt
 
-# Of a hundred solutions that are called sure one may be wrong.
-SURE = 0.99
+# Of solutions that are called sure each may be wrong with one chance in fifty; most are far above,
+# so that of all of them fewer than one in a hundred is.
+SURE = 0.98
 
 # Log odds of being the best: at no strength, for the strength cubed, for the share of LARGE_RIDGE,
 # and for the logarithm of spare samples over free parameters. `benchmarks/sure.py --calibrate` fits
 # them to one half of its draws, and the other half tells how well they do.
-WEIGHTS = (1.00, 1.54, 1.49, 0.41)
+WEIGHTS = (1.00, 1.87, 1.58, 0.45)
 # A ridge from this size on was drawn for the weights, and leaves few solutions.
 LARGE_RIDGE = 0.1
 # Beyond these the draws say nothing more: a strength that always was enough, and the most spare
@@ -25,7 +26,7 @@ LARGEST_STRENGTH, MOST_SPARE = 2.5, 9.0
 
 
 @dataclass(frozen=True)
-class Evidence:
+class SearchFacts:
     """What a search knows of its best solution.
 
     Attributes
@@ -68,7 +69,7 @@ class Evidence:
         return min(all_terms, weakest) / of_noise if spare else 0.0
 
     @property
-    def facts(self) -> tuple[float, float, float]:
+    def features(self) -> tuple[float, float, float]:
         """What the weights belong to."""
         strength = min(max(self.strength, 0.0), LARGEST_STRENGTH)
         # Half a sample stands for none, whose logarithm is of no use.
@@ -77,9 +78,9 @@ class Evidence:
         return strength**3, ridge, log(min(spare, MOST_SPARE))
 
 
-def confidence(found: Evidence) -> float:
+def confidence(found: SearchFacts) -> float:
     """Return the probability that 4,096 starts would find no better solution."""
-    pairs = zip(WEIGHTS, (1.0, *found.facts), strict=True)
+    pairs = zip(WEIGHTS, (1.0, *found.features), strict=True)
     chance = 1 / (1 + exp(-sum(weight * fact for weight, fact in pairs)))
     beyond_doubt = found.n_polished > 1 and found.strength >= LARGEST_STRENGTH
     if found.n_hits > 1 or beyond_doubt:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastr.solver.agreement import agree
-from pyfastr.solver.confidence import SURE, Evidence, confidence
+from pyfastr.solver.confidence import SURE, SearchFacts, confidence
 from pyfastr.solver.models import Models, cosines, distinct
 from pyfastr.solver.policy import RoundsPolicy, SearchPolicy
 from pyfastr.solver.polish import Polished, Step, polish
@@ -41,7 +41,7 @@ class Starts:
         Smallest objective, squared residuals and the penalty of the ridge, of another solution over
         that of the returned one: at least 1, and infinite if no other was seen.
     sure : bool
-        Whether `confidence` is at least 0.99.
+        Whether `confidence` is at least 0.98.
     n_rounds : int
     losses : ndarray of shape (n_polished,)
         Objective of every polished solution over that of the returned one, ascending from 1.
@@ -80,7 +80,7 @@ class Found:
     starts : Starts
     stands_apart : bool
         Whether all other solutions fit so much worse that nothing is gained by going on.
-    evidence : Evidence, optional
+    facts : SearchFacts, optional
         What the confidence in the solution rests on, if there was a search.
     """
 
@@ -88,7 +88,7 @@ class Found:
     survivors: Models
     starts: Starts
     stands_apart: bool
-    evidence: Evidence | None = None
+    facts: SearchFacts | None = None
 
 
 def round_sizes(
@@ -249,7 +249,7 @@ def _judged(
     n_free = problem.degrees_of_freedom(best.n_terms)
     found = []
     for t, (own, searched) in enumerate(zip(solutions, state, strict=True)):
-        evidence = Evidence(
+        facts = SearchFacts(
             n_hits=searched.starts.n_hits,
             n_polished=searched.starts.n_polished,
             unexplained=float(unexplained[t]) + SMALLEST_SHARE,
@@ -259,9 +259,9 @@ def _judged(
             shape=problem.shape,
             ridge=ridge,
         )
-        chance, apart = confidence(evidence), searched.stands_apart
+        chance, apart = confidence(facts), searched.stands_apart
         starts = replace(searched.starts, confidence=chance, sure=chance >= SURE)
-        found.append(Found(own.models, searched.survivors, starts, apart, evidence))
+        found.append(Found(own.models, searched.survivors, starts, apart, facts))
     return found
 
 
