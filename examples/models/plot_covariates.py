@@ -1,6 +1,6 @@
 """
-Confounds belong into the model
-===============================
+Confounds belong in the model
+=============================
 
 Older people have other scans, and older people have other scores. A model that predicts the score
 from scans may then do no more than guess the age. What is known about the subjects goes into

@@ -102,7 +102,7 @@ def l1_path(
 ) -> tuple[Array, Array]:
     """Coefficients (p, n_alphas) and iterations along a path, from a Fortran-ordered X."""
     if not y.any():
-        # Version 1.6 of scikit-learn sees no gap below a tolerance that is relative to nothing.
+        # With y = 0 the tolerance is 0, and scikit-learn 1.6 would never report convergence.
         return np.zeros((X.shape[1], len(alphas)), X.dtype), np.zeros(len(alphas), int)
     common: dict[str, Any] = {
         "l1_ratio": ratio,

@@ -28,7 +28,7 @@ def inverse(matrices: Array) -> Array:
 
 
 def _solve_each(matrices: Array, rhs: Array) -> Array:
-    """Solve the regular matrices of a stack as ever, and the singular ones by least squares."""
+    """Solve the regular matrices of a stack as usual, and the singular ones by least squares."""
     matrices, rhs = (
         np.broadcast_to(a, (max(len(matrices), len(rhs)), *a.shape[1:])) for a in (matrices, rhs)
     )

@@ -6,10 +6,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shutil import rmtree
 from typing import BinaryIO
 
-# Seconds without a change after which an unfinished file is taken for that of a process that was
-# killed; even one that sleeps with its machine for a night goes on before.
+# Seconds without a change after which an unfinished file counts as abandoned: long enough for a
+# machine that was suspended overnight.
 ABANDONED = 24 * 3600.0
 
 
@@ -17,8 +18,7 @@ ABANDONED = 24 * 3600.0
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open a file beside `path` to write to, which takes its place if no error comes up."""
     target = Path(os.path.realpath(path))
-    _remove_abandoned(target.parent)
-    temporary = target.with_name(f".pyfastr-{secrets.token_hex(8)}.tmp")
+    temporary = draft_in(target.parent)
     try:
         with temporary.open("xb") as file:
             yield file
@@ -30,10 +30,16 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+def draft_in(folder: Path, ending: str = "") -> Path:
+    """Return a new name in a folder for what is not whole yet, and remove what was abandoned."""
+    _remove_abandoned(folder)
+    return folder / f".pyfastr-{secrets.token_hex(8)}.tmp{ending}"
+
+
 def _remove_abandoned(folder: Path) -> None:
-    """Remove what processes left unfinished that were killed."""
-    for path in folder.glob(".pyfastr-*.tmp"):
+    """Remove the files and folders that killed processes left unfinished."""
+    for path in folder.glob(".pyfastr-*.tmp*"):
         # Another process may remove it at the same time, or own it.
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > ABANDONED:
-                path.unlink()
+                rmtree(path) if path.is_dir() else path.unlink()

@@ -8,11 +8,12 @@ from sklearn.metrics import get_scorer_names
 from pyfastr.estimators.fitting import CONSTRAINTS
 from pyfastr.estimators.sklearn_private import Interval, StrOptions
 
-# What the best estimator's own parameters and those of its twin have in common.
+# Parameters that a CV estimator passes on to the model it chooses.
 SHARED = (
     *("init", "n_init", "sweep", "max_iter", "tol", "fit_intercept", "refit_support", "symmetry"),
     "verbose",
 )
+# Fitted attributes that it takes over from that model.
 FITTED = (
     *("factors_", "scales_", "intercept_", "covariate_coef_"),
     *("n_iter_", "converged_", "history_", "starts_", "design_"),

@@ -13,7 +13,7 @@ Array = NDArray[Any]
 class LazyCoefficient:
     """``sum_r scales[r] * factors[0][:, r] o ... o factors[M-1][:, r]``, built once.
 
-    Factors and scales of several outputs have a first axis of these, and so has the array.
+    Factors and scales of several outputs have a leading axis of outputs, and so has the array.
 
     A pickle holds the factors only: a 51 x 61 x 23 coefficient is 135 numbers.
     """

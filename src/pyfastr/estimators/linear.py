@@ -37,7 +37,7 @@ class TensorInputMixin:
 class LinearTensorMixin(TensorInputMixin):
     """`predict` for estimators that have `coef_` of a sample's shape and `intercept_`.
 
-    Those of several outputs have a first axis of these.
+    Those of several outputs have a leading axis of outputs.
     """
 
     coef_: Array

@@ -40,7 +40,8 @@ def fit_method(fit: Fit) -> Fit:
 
     @wraps(fit)
     def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
-        # Callbacks keep their own attributes, by which they are let go.
+        # Callbacks keep attributes on the estimator by which they are released, so they stay
+        # outside of what is undone.
         with _following(self):
             return whole(self, *args, **kwargs)
 

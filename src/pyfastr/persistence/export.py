@@ -58,8 +58,8 @@ def to_mat(model: Any, path: str | os.PathLike[str]) -> Path:
 
     It has the variables ``coef``, ``factors`` (a cell for each mode), ``lambda`` (the scales),
     ``intercept``, ``covariate_coef`` and ``classes`` where there are any, and the struct
-    ``parameters``. In the Tensor Toolbox the coefficient is ``ktensor(lambda, factors)``. All of
-    several outputs have a first axis of these.
+    ``parameters``. In the Tensor Toolbox the coefficient is ``ktensor(lambda, factors)``. With
+    several outputs each of them has a leading axis of outputs.
 
     Parameters
     ----------
