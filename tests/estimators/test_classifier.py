@@ -146,3 +146,31 @@ def test_what_cannot_be_classified_is_refused(change, message):
     y = change.pop("y", y)
     with pytest.raises(ValueError, match=message):
         FasTRClassifier(**change).fit(X, y)
+
+
+EXPECTED = "expected a class for each sample, as text, whole numbers or booleans"
+
+
+@pytest.mark.parametrize(
+    ("y", "match"),
+    [
+        ([[1], [1, 2]] * 5, "y is no list of classes .*inhomogeneous"),
+        (np.zeros((10, 2, 2)), "y is no list of classes .*dim 3"),
+        (3, r"y is no list of classes .*shape \(\)"),
+        ([0.0, 1.0, 0.0, np.nan, *[1.0] * 6], "Input y contains NaN: first at sample 3, 1 such"),
+        ([0.0, np.inf, 0.0, 1.0, *[1.0] * 6], "Input y contains infinity: first at sample 1"),
+        (np.arange(10) / 7, "Unknown label type: continuous: y has values such as 0.0; "),
+    ],
+    ids=["ragged", "3-D", "number", "NaN", "infinity", "numbers"],
+)
+def test_classes_that_are_none_are_told_with_what_is_expected(y, match):
+    X = np.random.default_rng(0).normal(size=(10, 4, 3))
+    with pytest.raises(ValueError, match=f"{match}.*{EXPECTED}"):
+        FasTRClassifier().fit(X, y)
+
+
+@pytest.mark.parametrize("given", [{5: 1.0}, {0: -1, 1: 1}, {0: np.nan, 1: 1}])
+def test_weights_of_classes_are_checked_by_their_own_name(given):
+    X = np.random.default_rng(0).normal(size=(10, 4, 3))
+    with pytest.raises(ValueError, match=r"class_weight is .*weights of 0 or more for classes amo"):
+        FasTRClassifier(class_weight=given).fit(X, [0, 1] * 5)

@@ -361,7 +361,7 @@ def test_what_is_of_one_output_says_how_to_take_one(ask):
 
 def test_inference_asks_for_one_output():
     X, Y = draw()
-    with pytest.raises(ValueError, match="y should be a 1d array"):
+    with pytest.raises(ValueError, match="y has 3 outputs; expected 1"):
         permutation_test(FasTRRegressor(), X, Y)
     with pytest.raises(ValueError, match=r"y has 3 classes; expected 2\. Give one class"):
         permutation_test(FasTRClassifier(), X, Y.argmax(axis=1))

@@ -1,5 +1,6 @@
 """Flattened ridge regression beside a choice: the same as scikit-learn's, and told of if better."""
 
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -303,3 +304,34 @@ def test_files_are_read_once_for_each_part_that_fits_the_budget(store):
     again = engine_of(ArraySource(X))
     assert_allclose(again.sample_products(np.zeros(N)), (Y := X.reshape(N, -1)) @ Y.T, rtol=1e-12)
     assert again.passes == 1
+
+
+@pytest.mark.parametrize("size", [1e155, 1e-165])
+def test_a_penalty_beyond_floats_is_no_reference(size):
+    X, y, _, _ = draw(SHAPES[1])
+    model = FasTRRegressorCV(**QUICK).fit(X * size, y)
+    assert model.reference_ is None
+    assert "its penalty leaves the range of floats" in model.reference_missing_
+
+
+@pytest.mark.filterwarnings("ignore:Ridge regression on the flattened:UserWarning")
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
+def test_the_penalty_is_in_units_of_the_weights(size):
+    X, y, w, _ = draw(SHAPES[0])
+    weights = np.ones(len(y)) if w is None else w
+    plain, scaled = (
+        FasTRRegressorCV(**QUICK).fit(X, y, sample_weight=c * weights).reference_
+        for c in (1.0, size)
+    )
+    assert scaled.alpha == pytest.approx(size * plain.alpha)
+
+
+def test_a_constant_is_no_reason_for_an_alarm():
+    rng = np.random.default_rng(8)
+    X, y = np.repeat(rng.standard_normal((1, 3, 2)), 12, 0), np.full(12, rng.standard_normal())
+    options = {"thresholds": [0.0], "ridges": [1e-5], "n_init": 1, "n_terms": 1, "cv": 3}
+    model = FasTRRegressorCV(**options, scoring="neg_mean_absolute_error", random_state=0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The coefficient is zero")
+        model.fit(X, y)
+    assert not model.reference_is_better_

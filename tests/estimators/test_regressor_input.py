@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from pyfastr import FasTRRegressor
+from pyfastr import FasTRRegressor, FasTRRegressorCV
 
 SHAPES = [(7,), (6, 5), (5, 4, 3), (3, 4, 2, 3)]
 
@@ -248,3 +248,27 @@ def test_a_coefficient_too_large_for_float32_is_told(draw):
     X, y, _ = draw((6, 5))
     with pytest.raises(ValueError, match=r"which float32 cannot hold.*Rescale"):
         FasTRRegressor(random_state=0).fit((1e-30 * X).astype(np.float32), 1e30 * y)
+
+
+def test_no_more_terms_than_samples_are_fitted():
+    X = np.random.default_rng(0).normal(size=(5, 7, 4, 4, 3))
+    with pytest.raises(ValueError, match=r"n_terms is 6, but 5 samples .*expected at most 5"):
+        FasTRRegressor(n_terms=6).fit(X, np.arange(5.0))
+    with pytest.raises(ValueError, match="n_terms is 6, but 5 samples"):
+        FasTRRegressorCV(n_terms=(1, 6), cv=2).fit(X, np.arange(5.0))
+
+
+def test_evidence_chooses_among_no_more_parameters_than_samples():
+    X = np.random.default_rng(0).normal(size=(30, 6, 5))
+    model = FasTRRegressor(n_terms=3, refit_support="evidence", random_state=0)
+    with pytest.raises(ValueError, match="30 samples can choose the supports of 2 with 11 free"):
+        model.fit(X, X[:, 0, 0])
+    assert len(model.set_params(n_terms=2).fit(X, X[:, 0, 0]).scales_) == 2
+
+
+def test_a_ridge_beyond_all_reason_is_refused():
+    X = np.random.default_rng(0).normal(size=(30, 6, 5))
+    with pytest.raises(ValueError, match="'ridge' parameter"):
+        FasTRRegressor(ridge=1e31).fit(X, X[:, 0, 0])
+    with pytest.raises(ValueError, match="ridges has 1e"):
+        FasTRRegressorCV(ridges=[0.1, 1e31]).fit(X, X[:, 0, 0])

@@ -22,7 +22,7 @@ from pyfastr import (
 )
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.estimators.choice_policy import TermsPolicy
-from pyfastr.estimators.scoring import auc_scores, r2_scores
+from pyfastr.estimators.scoring import auc_scores, d2_scores, r2_scores
 from pyfastr.metrics import coefficient_error, support_precision, support_recall
 from pyfastr.sources import ArraySource
 
@@ -400,7 +400,7 @@ def test_a_term_that_is_tried_reads_x_for_its_sweeps_and_little_more():
         ({"ridges": []}, "ridges is empty"),
         ({"n_terms": ()}, "n_terms is empty"),
         ({"thresholds": (0.1, 1.0)}, r"thresholds has 1.0; expected numbers in \[0, 1\)"),
-        ({"ridges": (-1.0,)}, r"ridges has -1.0; expected numbers in \[0, inf\)"),
+        ({"ridges": (-1.0,)}, r"ridges has -1.0; expected numbers in \[0, 1e\+30\)"),
         ({"n_terms": (1.5,)}, "n_terms has 1.5; expected whole numbers"),
         ({"thresholds": ("much",)}, "thresholds has 'much'"),
         ({"cv": 200}, "Cannot have number of splits n_splits=200 greater than the number of"),
@@ -515,3 +515,28 @@ def test_folds_that_are_none_are_named(cv, match):
     X, y = draw()
     with pytest.raises(ValueError, match=match):
         FasTRRegressorCV(**GRID, cv=cv).fit(X, y)
+
+
+def test_scores_of_models_that_went_astray_are_finite():
+    y = np.array([0.0, 1e-3, 0.0])
+    assert np.isfinite(r2_scores(y, np.full((1, 3), 1e152), None)).all()
+    predictors = np.full((1, 3), 700.0)
+    assert np.isfinite(
+        d2_scores(np.array([0.0, 1.0, 0.0]), predictors, np.array([1e-250, 1e-250, 1]))
+    ).all()
+
+
+@pytest.mark.parametrize(
+    ("cv", "groups", "match"),
+    [
+        (KFold, None, "cv is <class .*expected a number of folds, a splitter"),
+        ([1, 2], None, "cv is .1, 2., which cannot split .*expected a number of folds"),
+        (2, [None] * 90, "cannot split these 90 samples by these groups"),
+        (2, [1, 2, 3], "groups has 3 values, but X has 90 samples"),
+    ],
+    ids=["class", "numbers", "no groups", "short groups"],
+)
+def test_what_cannot_split_is_told_with_what_can(cv, groups, match):
+    X, y = draw()
+    with pytest.raises(ValueError, match=match):
+        FasTRRegressorCV(**GRID, cv=cv).fit(X, y, groups=groups)

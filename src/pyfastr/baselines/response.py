@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.baselines.glm import FAMILIES
-from pyfastr.estimators.classifier import check_tensor_and_classes
+from pyfastr.estimators.classes import check_tensor_and_classes
 from pyfastr.estimators.linear import LinearTensorMixin
 from pyfastr.estimators.validation import Samples, check_covariates, check_tensor_and_response
 

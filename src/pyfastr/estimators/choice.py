@@ -29,6 +29,7 @@ from pyfastr.estimators.choice_text import choice_sentence, counted
 from pyfastr.estimators.classifier import FasTRClassifier
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import (
+    LARGEST_RIDGE,
     FasTRBase,
     check_n_terms,
     solver_settings,
@@ -155,13 +156,13 @@ class FasTRSelection(
         if isinstance(terms, str):
             terms = [1]  # others grow from it
         n_terms = [int(n) for n in checked_grid("n_terms", terms, 1, np.inf, whole=True)]
-        check_n_terms(n_terms, data.source.shape[1:])
+        check_n_terms(n_terms, data.source.shape)
         blind = is_blind(data, n_train(splits), min(n_terms))
         auto = known.blind_ridges if blind else known.ridges
         ridges = auto if isinstance(self.ridges, str) else self.ridges
         return (
             checked_grid("thresholds", thresholds, 0, 1),
-            checked_grid("ridges", ridges, 0, np.inf),
+            checked_grid("ridges", ridges, 0, LARGEST_RIDGE),
             n_terms,
         )
 

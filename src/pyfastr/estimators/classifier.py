@@ -10,18 +10,17 @@ from scipy.optimize import brentq
 from scipy.special import expit, log_expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils import assert_all_finite, compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from pyfastr.estimators.checkpoint import checkpointed
+from pyfastr.estimators.classes import check_all_classes, check_tensor_and_classes, class_weights
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import CONSTRAINTS, FasTRBase, check_together
 from pyfastr.estimators.lazy import by_chunks
 from pyfastr.estimators.namespaces import answers_in_kind, fits_arrays, on_host
-from pyfastr.estimators.reading import check_as_many, read_weights
+from pyfastr.estimators.reading import read_weights
 from pyfastr.estimators.sklearn_private import StrOptions
-from pyfastr.estimators.validation import Samples, check_tensor
+from pyfastr.estimators.validation import Samples
 from pyfastr.estimators.watching import fit_method
 from pyfastr.solver.losses import LOSSES
 from pyfastr.solver.models import Models
@@ -120,10 +119,10 @@ class LabelsMixin(ClassifierMixin):
         if sample_weight is not None:
             weights = read_weights(computed(sample_weight), X.shape[0])
         if self.class_weight is not None:
-            own = compute_sample_weight(self.class_weight, y)
+            own = class_weights(self.class_weight, y, self.classes_)
             weights = own if weights is None else own * weights
         if weights is not None:
-            _check_all_classes(y, weights, self.classes_)
+            check_all_classes(y, weights, self.classes_)
         return X, labels, weights
 
 
@@ -351,49 +350,3 @@ def _platt_targets(labels: Array, weights: Array) -> Array:
     positive = labels > 0
     n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
     return np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
-
-
-def check_tensor_and_classes(
-    estimator: Any, X: Any, y: Any, *, multi_class: bool = False
-) -> tuple[Samples, Array, Array, Array]:
-    """Return checked samples and y, its classes, and the labels as -1 and 1."""
-    if y is None:
-        raise ValueError(
-            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
-            "is None."
-        )
-    X = check_tensor(estimator, X, reset=True, min_samples=2)
-    y = column_or_1d(computed(y), warn=True)
-    assert_all_finite(y, input_name="y")
-    check_as_many("y", len(y), X.shape[0])
-    return X, y, *_labels(y, multi_class)
-
-
-def _labels(y: Array, multi_class: bool) -> tuple[Array, Array]:
-    """Return the classes, and labels -1 and 1: of more than two classes a row for each."""
-    check_classification_targets(y)
-    classes, codes = np.unique(y, return_inverse=True)
-    if len(classes) > 2 and not multi_class:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is "
-            f"{type_of_target(y)}: y has {len(classes)} classes; expected 2. Use "
-            "sklearn.multiclass.OneVsRestClassifier for more."
-        )
-    if len(classes) < 2:
-        raise ValueError(
-            f"y has only one class, {classes.tolist()[0]!r}; expected samples of 2 or more classes "
-            "to tell apart."
-        )
-    if len(classes) > 2:
-        return classes, 2.0 * (codes == np.arange(len(classes))[:, None]) - 1
-    return classes, 2.0 * codes - 1
-
-
-def _check_all_classes(y: Array, weights: Array, classes: Array) -> None:
-    """Refuse weights that leave nothing of a class."""
-    for label, name in zip(classes, classes.tolist(), strict=True):
-        if not weights[y == label].any():
-            raise ValueError(
-                f"sample_weight and class_weight leave no sample of class {name!r}; expected "
-                "positive weights in all classes."
-            )

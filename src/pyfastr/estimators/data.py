@@ -102,7 +102,9 @@ class Data:
             ties=ties,
         )
         record_covariates(estimator, covariates)
-        estimator.n_samples_in_, estimator.fingerprint_ = n_samples, data.fingerprint()
+        # Samples of weight zero have no part in a fit.
+        n_fitted = n_samples if weights is None else int(np.count_nonzero(weights))
+        estimator.n_samples_in_, estimator.fingerprint_ = n_fitted, data.fingerprint()
         estimator.symmetric_modes_ = ties.modes
         return data
 

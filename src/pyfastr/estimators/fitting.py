@@ -27,15 +27,18 @@ from pyfastr.estimators.validation import as_generator, check_covariates, check_
 from pyfastr.estimators.warning import warn
 from pyfastr.estimators.watching import CallbackSupportMixin
 from pyfastr.solver.models import Models, settle_signs
+from pyfastr.solver.problem import Problem
 from pyfastr.solver.settings import Settings
 from pyfastr.solver.solve import Fit, solve
 from pyfastr.sources.namespaces import to_host
 
 Array = NDArray[Any]
 
+# Any coefficient is zero long before, and float32 can add it to what X has.
+LARGEST_RIDGE = 1e30
 CONSTRAINTS: dict[str, list[Any]] = {
     "threshold": [Interval(Real, 0, 1, closed="left"), StrOptions({"theory"})],
-    "ridge": [Interval(Real, 0, None, closed="left")],
+    "ridge": [Interval(Real, 0, LARGEST_RIDGE, closed="both")],
     "n_terms": [Interval(Integral, 1, None, closed="left")],
     "init": [StrOptions({"mixed", "spectral", "random"}), list, tuple],
     "n_init": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -101,6 +104,8 @@ class FasTRBase(CallbackSupportMixin, OutletMixin, DispatchMixin, LinearTensorMi
         """Solve, beginning from solutions of folds if there are any, and set the attributes."""
         problem = data.problem
         settings = self._settings(data.source.shape, known)
+        if settings.refit_support == "evidence":
+            check_evidence(settings.n_terms, problem)
         with blas_for(data.source):
             solution = solve(problem, settings, as_generator(self.random_state))
         self._set_factors(data, solution.models)
@@ -201,9 +206,11 @@ def held(what: str, values: Array, dtype: Any, data: Data) -> Array:
         if data.covariates is not None:
             sizes["covariates"] = np.abs(data.covariates).max(initial=0.0)
         given = ", ".join(f"{name} is of size {size:.3g}" for name, size in sizes.items())
+        size = np.abs(values).max()
+        much = f"of size {size:.3g}" if np.isfinite(size) else "beyond 1.8e308"
         raise ValueError(
-            f"{what} is of size {np.abs(values).max():.3g}, which {dtype} cannot hold: {given}; "
-            "expected sizes nearer to each other. Rescale one."
+            f"{what} is {much}, which {dtype} cannot hold: {given}; expected sizes nearer to each "
+            "other. Rescale one."
         )
     return typed
 
@@ -213,7 +220,7 @@ def solver_settings(
 ) -> Settings:
     """Translate parameters that estimators and their CV twins share, at one point of a grid."""
     shape = tuple(x_shape[1:])
-    check_n_terms([n_terms], shape)
+    check_n_terms([n_terms], x_shape)
     init: Any = params.init
     if not isinstance(init, str):
         init = check_init(init, shape, n_terms)
@@ -235,8 +242,9 @@ def terms_needed(shape: tuple[int, ...]) -> int:
     return prod(shape) // max(shape)
 
 
-def check_n_terms(n_terms: Sequence[int], shape: tuple[int, ...]) -> None:
-    """Refuse more terms than any coefficient needs: one of them would only repeat the others."""
+def check_n_terms(n_terms: Sequence[int], x_shape: tuple[int, ...]) -> None:
+    """Refuse more terms than any coefficient needs, or than samples can tell apart."""
+    n_samples, shape = x_shape[0], tuple(x_shape[1:])
     most, asked = terms_needed(shape), max(n_terms)
     if len(shape) == 1 and asked > 1:
         raise ValueError(
@@ -248,6 +256,23 @@ def check_n_terms(n_terms: Sequence[int], shape: tuple[int, ...]) -> None:
             f"n_terms is {asked}, but every coefficient of shape {shape} is a sum of {most} "
             f"unit-rank terms: {prod(shape)} entries, {max(shape)} in each; expected at most "
             f"{most}."
+        )
+    if asked > n_samples:
+        raise ValueError(
+            f"n_terms is {asked}, but {n_samples} samples can be fitted exactly by as many terms; "
+            f"expected at most {n_samples}."
+        )
+
+
+def check_evidence(n_terms: int, problem: Problem) -> None:
+    """Refuse terms among whose supports samples cannot choose."""
+    n_samples, n_free = int(problem.n_effective.min()), int(problem.degrees_of_freedom(1).max())
+    most = max(1, n_samples // n_free)
+    if n_terms > most:
+        raise ValueError(
+            f"n_terms is {n_terms} and refit_support is 'evidence', but {n_samples} samples can "
+            f"choose the supports of {most} with {n_free} free parameters each; expected "
+            f"n_terms={most} or less, or refit_support=True."
         )
 
 

@@ -1,4 +1,4 @@
-"""Numbers that users pass, read as arrays; what is none is refused by the name of its argument."""
+"""Reading of numbers that users pass; errors name the argument."""
 
 from typing import Any
 
@@ -42,8 +42,8 @@ def read_numbers(name: str, given: Any) -> Array:
     """
     refuse_images(name, given)
     try:
-        # Arrays on a device went another way: single numbers are no arrays to scikit-learn's
-        # dispatch.
+        # Arrays on devices do not come here; with dispatch on, scikit-learn would refuse plain
+        # numbers.
         with config_context(array_api_dispatch=False):
             array: Array = check_array(
                 given,
@@ -67,15 +67,25 @@ def read_numbers(name: str, given: Any) -> Array:
 
 def refuse_images(name: str, given: Any) -> None:
     """Refuse images that are loaded, alone or in a list: which array they mean is not said."""
-    first = given[0] if isinstance(given, list | tuple) and given else given
+    several = given if isinstance(given, list | tuple) else [given]
+    first = next((own for own in several if _is_image(own)), None)
+    if first is None:
+        return
+    what = "a list of images" if first is not given else "an image"
+    ways = (
+        ", or paths of NIfTI files, one for each sample. Use pyfastr.imaging.NiftiRegressor or "
+        "NiftiClassifier, which take images"
+    )
+    raise ValueError(
+        f"{name} is {what} ({type(first).__name__}); expected {EXPECTED[name]}"
+        f"{ways if name == 'X' else ''}."
+    )
+
+
+def _is_image(given: Any) -> bool:
+    """Whether this is a loaded image."""
     # Objects that stand for others, such as those of Dask, have attributes of any name; no class.
-    if hasattr(type(first), "affine") and hasattr(type(first), "get_fdata"):
-        what = "a list of images" if first is not given else "an image"
-        raise ValueError(
-            f"{name} is {what} ({type(first).__name__}); expected {EXPECTED[name]}, or paths of "
-            "NIfTI files, one for each sample. Use pyfastr.imaging.NiftiRegressor or "
-            "NiftiClassifier, which take images."
-        )
+    return hasattr(type(given), "affine") and hasattr(type(given), "get_fdata")
 
 
 def check_as_many(name: str, n_given: int, n_samples: int) -> None:
@@ -161,11 +171,11 @@ def _no_numbers(name: str, given: Any, error: Exception) -> str:
     """Say what was given instead of numbers, and why it cannot be read."""
     return (
         f"{name}, of type {type(given).__name__}, is no array of real numbers "
-        f"({_unequal(given) or _first_line(error)}); expected {EXPECTED[name]}."
+        f"({_unequal(given) or first_line(error)}); expected {EXPECTED[name]}."
     )
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """Return what is wrong; scikit-learn prints the whole array below it."""
     return str(error).partition("\n")[0].rstrip(" .:")
 

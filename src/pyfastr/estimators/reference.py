@@ -189,11 +189,15 @@ def _best_of(
         return NoReference("no fold has a finite score")
     best, theirs = _best(scores), fits.unseen(scores)
     chosen = fits.take(best)
+    alpha = float(chosen.penalties.mean())
+    if not 0 < alpha < np.inf:
+        size = scoring.data.largest_entry
+        return NoReference(f"its penalty leaves the range of floats, as X is of size {size:.3g}")
     nothing = constant_predictions(scoring.data, len(splits))
     beside, of_use = (compare(own, theirs, scoring, splits) for own in (ours.unseen, nothing))
     seen = compare(ours.seen, chosen, scoring, splits)
     return Reference(
-        alpha=float(chosen.penalties.mean()),
+        alpha=alpha,
         best_index=best,
         score=float(scores[is_usable, best].mean()),
         scores=scores[:, best],
@@ -228,11 +232,13 @@ def _is_better(
     if scoring.scorer is not None:
         chance, unit = policy.chance_of_folds, max(of_use.lead, 0.0)
     least = policy.least_lead * unit
+    # The score of a constant is a matter of rounding.
+    varies = bool(np.ptp(scoring.data.y, axis=-1).any())
     # Of small folds, sums over all samples may tell another story than R² or D² of each.
     predicts = of_use.theirs > 0 or not scoring.is_of_samples
     is_of_use = predicts and of_use.is_clear(policy.chance_of_folds, least)
     is_ahead = beside.is_clear(chance, least) and not seen.is_reversed(policy.chance)
-    return is_of_use and is_ahead
+    return varies and is_of_use and is_ahead
 
 
 def reference_sentence(reference: Reference, scoring: Scoring) -> str:
@@ -297,7 +303,8 @@ def fit_reference(folds: Data, engine: Engine, policy: ReferencePolicy) -> Refer
     weights = np.ones((1, 1)) if folds.weights is None else np.atleast_2d(folds.weights)
     weight = weights.mean(axis=1, keepdims=True)
     weight = 1 / engine.n_samples if folds.loss is POISSON else folds.weight_unit * weight
-    units = engine.scale**2 * weight
+    with np.errstate(over="ignore", under="ignore"):
+        units = np.square(engine.scale) * weight
     penalties = np.stack([own for own, _ in found]) * units
     return ReferenceFits(alphas, penalties, np.concatenate([own for _, own in found]), folds)
 

@@ -16,6 +16,7 @@ from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import FasTRBase
 from pyfastr.estimators.folds import Predicted, Split, TaskFits
 from pyfastr.estimators.namespaces import is_dispatched, settle
+from pyfastr.estimators.reading import LARGEST
 from pyfastr.estimators.sklearn_private import BaseScorer, safe_indexing
 from pyfastr.estimators.validation import share_input
 from pyfastr.estimators.warning import warn
@@ -244,10 +245,11 @@ def r2_scores(y: Array, predictions: Array, weights: Array | None) -> Array:
     # In units of y its squares are in range, however large or small it is.
     unit = power_of_two(np.abs(y).max())
     y, predictions = y / unit, predictions / unit
-    unexplained = ((y - predictions) ** 2) @ g
+    with np.errstate(over="ignore"):
+        unexplained = ((y - predictions) ** 2) @ g
     if np.ptp(y[g > 0]) == 0:
         return np.where(unexplained <= g.sum() * ROUNDING**2, 1.0, 0.0)
-    return 1 - unexplained / (((y - np.average(y, weights=g)) ** 2) @ g)
+    return _gain_over(((y - np.average(y, weights=g)) ** 2) @ g, unexplained)
 
 
 def d2_scores(counts: Array, predictors: Array, weights: Array | None) -> Array:
@@ -262,7 +264,7 @@ def d2_scores(counts: Array, predictors: Array, weights: Array | None) -> Array:
         return np.zeros(len(predictors))
     unexplained = POISSON.losses(counts, predictors) @ g
     mean = np.full(len(counts), np.log(np.average(counts, weights=g)))
-    return 1 - unexplained / (POISSON.losses(counts, mean) @ g)
+    return _gain_over(POISSON.losses(counts, mean) @ g, unexplained)
 
 
 def auc_scores(labels: Array, decisions: Array, weights: Array | None) -> Array:
@@ -281,6 +283,13 @@ def auc_scores(labels: Array, decisions: Array, weights: Array | None) -> Array:
         return areas
     # Sums of weights end in other last digits for each order of samples, which must not break ties.
     return np.clip(np.round(areas, AREA_DIGITS), 0, 1)
+
+
+def _gain_over(total: Array, unexplained: Array) -> Array:
+    """Return shares that are explained; those of models that went astray stay finite."""
+    with np.errstate(over="ignore"):
+        scores: Array = 1 - unexplained / total
+    return np.maximum(scores, -LARGEST)
 
 
 def _usable_shares(score: str, weights: Array | None, n_samples: int) -> Array | None:

@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 
 from pyfastr.estimators.data import Data
 from pyfastr.estimators.folds import Split
+from pyfastr.estimators.reading import check_as_many, first_line
 
 Array = NDArray[Any]
 
@@ -28,14 +29,19 @@ def make_splits(
     n_samples = data.source.shape[0]
     counts = np.ones(n_samples, bool) if data.weights is None else data.weights > 0
     given = cv = 5 if cv is None else cv
+    if groups.get("groups") is not None:
+        check_as_many("groups", len(groups["groups"]), n_samples)
     try:
         if isinstance(cv, Integral):
             cv = _splitter(int(cv), classify, groups.get("groups") is not None, random_state)
         cv = check_cv(cv, y, classifier=classify)
         splits = list(cv.split(np.zeros((n_samples, 1)), y, **groups))
-    except ValueError as error:
+    except (AttributeError, TypeError, ValueError) as error:
+        beside = " by these groups" if groups.get("groups") is not None else ""
         raise ValueError(
-            f"cv is {given!r}, which cannot split these {n_samples} samples: {error}"
+            f"cv is {given!r}, which cannot split these {n_samples} samples{beside}: "
+            f"{first_line(error)}; expected a number of folds, a splitter of scikit-learn, or a "
+            "list of (train, test), that suits them."
         ) from error
     splits = [
         (_numbers(train, n_samples, fold), _numbers(test, n_samples, fold))

@@ -321,10 +321,15 @@ def _check_sample_shape(estimator: Any, given: tuple[int, ...]) -> None:
 def _as_floats(y: Any, *, multi_output: bool) -> Array:
     """Return `y` as finite float32 or float64 numbers, a vector or a matrix."""
     y = read_numbers("y", y)
-    if multi_output and (y.ndim > 2 or y.shape[1:] == (0,)):
+    if multi_output and (y.ndim not in (1, 2) or y.shape[1:] == (0,)):
         raise ValueError(
             f"y should be a 1d array, or have a column for each output, got shape {y.shape}; "
             "expected (n_samples,) or (n_samples, n_outputs)."
+        )
+    if not multi_output and (y.ndim != 1 and y.shape[1:] != (1,)):
+        raise ValueError(
+            f"y should be a 1d array, got an array of shape {y.shape}; expected (n_samples,), a "
+            "number for each sample."
         )
     numbers: Array = y if multi_output and y.ndim == 2 else column_or_1d(y, warn=True)
     dtype = np.float32 if numbers.dtype == np.float32 else np.float64

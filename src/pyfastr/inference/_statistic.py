@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 
 from pyfastr.estimators.choice import FasTRSelection
@@ -20,6 +20,7 @@ from pyfastr.estimators.data import Data
 from pyfastr.estimators.fitting import solver_settings
 from pyfastr.estimators.folds import Split, TaskFits, fit_tasks, training_weights
 from pyfastr.estimators.namespaces import on_host
+from pyfastr.estimators.reading import check_as_many
 from pyfastr.estimators.scaler import TensorScaler
 from pyfastr.estimators.scoring import Scoring
 from pyfastr.estimators.selection import FasTRRegressorCV
@@ -263,7 +264,7 @@ def _checked_groups(groups: Any, y: Array) -> Array | None:
     if groups is None:
         return None
     groups = column_or_1d(groups)
-    check_consistent_length(y, groups)
+    check_as_many("groups", len(groups), len(y))
     if all(len(np.unique(y[groups == group])) == 1 for group in np.unique(groups)):
         raise ValueError(
             "groups has only groups within which y is constant, so no permutation changes it; "

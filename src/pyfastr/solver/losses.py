@@ -318,6 +318,12 @@ class Observed:
 
 def _weighted_fit(C: Array, g: Array, response: Array) -> Array:
     """Fit responses ``(K, N)`` by columns in the weights; those of zeros stay out."""
+    if C.shape[2] == 1:
+        column = C[:, :, 0]
+        weighted = g * column
+        square = np.einsum("kn,kn->k", weighted, column)
+        product = np.einsum("kn,kn->k", weighted, response)
+        return column * (product / np.where(square == 0, 1, square))[:, None]
     weighted = (g[:, :, None] * C).transpose(0, 2, 1)
     gram = weighted @ C
     diagonal = np.arange(C.shape[2])
