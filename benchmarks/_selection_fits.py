@@ -28,7 +28,7 @@ SHARE_OF_LIMIT = 0.5
 
 
 def cv_fastr(X: Array, y: Array, W: Array) -> Fit:
-    """All folds and grid points in one batch, and the refit.
+    """All folds and grid points of one term in one batch, and the refit.
 
     The grids are named, as "auto" has other ridges where samples are few, and all methods must have
     the same.
@@ -42,7 +42,8 @@ def cv_fastr_ridges(X: Array, y: Array, W: Array) -> Fit:
 
 
 def _choose(X: Array, y: Array, thresholds: Sequence[float]) -> Fit:
-    model = FasTRRegressorCV(thresholds, GRIDS.ridges, cv=N_FOLDS, random_state=0).fit(X, y)
+    grid = (thresholds, GRIDS.ridges, (1,))
+    model = FasTRRegressorCV(*grid, cv=N_FOLDS, refit=True, random_state=0).fit(X, y)
     chosen = {"threshold": model.threshold_, "ridge": model.ridge_, "score": model.best_score_}
     return model.coef_, chosen
 

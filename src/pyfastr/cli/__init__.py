@@ -7,7 +7,7 @@ from typing import Any
 
 def main() -> None:
     """Run the command line."""
-    signal.signal(signal.SIGTERM, _leave)
+    _hear_signals()
     try:
         import rich  # noqa: F401
 
@@ -23,6 +23,15 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     app(prog_name="pyfastr")
+
+
+def _hear_signals() -> None:
+    """Remove drafts of files also if the process is ended, or its terminal closed."""
+    signal.signal(signal.SIGTERM, _leave)
+    # Windows has none, and what `nohup` starts is to outlive its terminal.
+    hang_up = getattr(signal, "SIGHUP", None)
+    if hang_up is not None and signal.getsignal(hang_up) is not signal.SIG_IGN:
+        signal.signal(hang_up, _leave)
 
 
 def _leave(number: int, frame: Any) -> None:

@@ -15,8 +15,8 @@ from pyfastr.cli.commands.simulate import simulate
 from pyfastr.cli.errors import PlainGroup
 
 _EPILOG = (
-    "Exit codes: 0 done, 1 unexpected failure, 2 bad input or usage, 130 interrupted, "
-    "143 terminated. PYFASTR_TRACEBACK=1 in the environment shows the traceback of an error."
+    "Exit codes: 0 done, 1 unexpected failure, 2 bad input or usage, 129 hung up, 130 "
+    "interrupted, 143 terminated. PYFASTR_TRACEBACK=1 in the environment shows the traceback of an error."
 )
 
 app = typer.Typer(

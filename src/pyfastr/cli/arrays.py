@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastr.cli.errors import InputError, as_input_error
+from pyfastr.cli.errors import InputError
 from pyfastr.cli.places import Place
 from pyfastr.config import physical_memory
 from pyfastr.estimators.extras import require
@@ -16,6 +16,9 @@ from pyfastr.estimators.extras import require
 Array = NDArray[Any]
 
 _HDF5 = (".h5", ".hdf5", ".hdf")
+# What the files of numpy.save and numpy.savez begin with.
+_NUMPY = {".npy": b"\x93NUMPY", ".npz": b"PK"}
+_SAVE_ANEW = "Save it anew."
 _GIGABYTE = 1e9
 # Numbers in a file, where the system does not tell how much memory it has.
 _MANY = 2**40
@@ -73,21 +76,52 @@ def open_array(place: Place, option: str) -> Any:
 
 def _found(kinds: dict[str, Callable[[Place, str], Any]], place: Place, option: str) -> Any:
     """Read or open, and refuse what is neither numbers nor text."""
-    # Each library has errors of its own for files that are damaged or cut short.
-    with as_input_error(Exception, what=f"{option}: {place.file} cannot be read"):
+    if place.file.is_file() and not place.file.stat().st_size:
+        raise InputError(f"{option}: {place.file} is an empty file. {_SAVE_ANEW}")
+    try:
         found = kinds[place.file.suffix.lower()](place, option)
+    except (InputError, ImportError, MemoryError):
+        raise
+    # Each library has errors of its own for files that are damaged or cut short.
+    except Exception as error:
+        raise _unreadable(place, option, error) from error
     if found.dtype.kind not in "biufUS":
         raise InputError(f"{option}: {place} has dtype {found.dtype}; expected numbers or text.")
     return found
 
 
+def _unreadable(place: Place, option: str, error: Exception) -> InputError:
+    """Say what a library made of a file, and what to do about it."""
+    told, reason = f"{option}: {place.file} cannot be read", str(error).rstrip(".")
+    if isinstance(error, OSError) and error.errno is not None:
+        return InputError(f"{told}: {error.strerror}. Check that you may read it.")
+    ending = place.file.suffix.lower()
+    if ending in _NUMPY and "object" in reason.lower():
+        return InputError(
+            f"{told}: it holds Python objects; expected numbers or text. Save it with such a dtype."
+        )
+    return InputError(
+        f"{told}: {reason}. It is damaged, or not what its name says, {ending}. {_SAVE_ANEW}"
+    )
+
+
+def _check_beginning(file: Path) -> None:
+    """Refuse what NumPy has not written, which it would take for Python objects."""
+    beginning = _NUMPY[file.suffix.lower()]
+    with file.open("rb") as stream:
+        if stream.read(len(beginning)) != beginning:
+            raise ValueError("NumPy has not written it")
+
+
 def _read_npy(place: Place, option: str) -> Array:
     if place.name:
         raise InputError(f"{option}: {place.file} has no names; leave out {':' + place.name!r}.")
+    _check_beginning(place.file)
     return np.load(place.file, mmap_mode="r", allow_pickle=False)
 
 
 def _read_npz(place: Place, option: str) -> Array:
+    _check_beginning(place.file)
     # NumPy would leave a file open that it cannot read.
     with place.file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
         return archive[_chosen(place, option, archive.files)]
@@ -138,7 +172,7 @@ def _read_mat5(place: Place, option: str) -> Array:
     from pyfastr.datasets.matfile import check_mat_file
 
     # SciPy believes the sizes and types in a file; damaged ones can end the process.
-    check = partial(check_mat_file, place.file, most=_most_numbers(), refusal=_damaged_mat)
+    check = partial(check_mat_file, place.file, most=_most_numbers(), refusal=_damaged_mat(option))
     chosen = _chosen(place, option, filter(None, check([])))
     check([chosen])
     return np.asarray(loadmat(place.file, variable_names=[chosen])[chosen])
@@ -152,12 +186,18 @@ def _read_mat4(place: Place, option: str) -> Array:
         return np.asarray(loadmat(place.file, variable_names=[chosen])[chosen])
     except MemoryError as error:
         found = "asks for more memory than there is"
-        raise _damaged_mat(place.file, "an array", found, "a MATLAB file") from error
+        raise _damaged_mat(option)(place.file, "an array", found, "a MATLAB file") from error
 
 
-def _damaged_mat(path: Path, field: str, found: str, expected: str) -> ValueError:
-    """Return the error of a MATLAB file that contradicts itself; who asked for it names it."""
-    return ValueError(f"{field} {found}; expected {expected}. Save it anew.")
+def _damaged_mat(option: str) -> Callable[[Path, str, str, str], InputError]:
+    """Return what makes the error of a MATLAB file that contradicts itself."""
+
+    def refusal(path: Path, field: str, found: str, expected: str) -> InputError:
+        return InputError(
+            f"{option}: {path} cannot be read: {field} {found}; expected {expected}. {_SAVE_ANEW}"
+        )
+
+    return refusal
 
 
 def _most_numbers() -> int:

@@ -18,6 +18,8 @@ from pyfastr.cli.voice import Voice
 
 Array = NDArray[Any]
 
+# The target of a fit, which may be numbers or classes; that of a report is as its model has it.
+_OF_FIT = "TARGET"
 _MOST_NAMED = 5
 # Floats hold every whole number below this.
 _EXACT = 2**53
@@ -42,7 +44,7 @@ class Values:
 
 
 def read_target(
-    text: str, samples: Samples, voice: Voice, *, classify: bool, option: str = "TARGET"
+    text: str, samples: Samples, voice: Voice, *, classify: bool, option: str = _OF_FIT
 ) -> Values:
     """Read the target, one value for each sample.
 
@@ -67,8 +69,10 @@ def read_target(
     array = _as_vector(read, place, option, samples)
     if array.dtype.kind == "f":
         _check_finite(array, place, option)
+    if classify:
+        _check_classes(array, place, option)
     _check_rows(samples, place, voice)
-    if not classify and len(values := np.unique(array)) == 2:
+    if option == _OF_FIT and not classify and len(values := np.unique(array)) == 2:
         voice.note(
             f"{place} has two values, {values[0]:g} and {values[1]:g}. If they are classes, add "
             "--classify."
@@ -122,7 +126,7 @@ def read_covariates(
     place = parse_place(text, option, within=samples.place.file)
     if place.is_table:
         table = read_table(place.file)
-        wanted = [n.strip() for n in place.name.split(",")] if place.name else list(names) or [""]
+        wanted = _named(place) or list(names) or [""]
         columns = [table.column(name, option) for name in wanted]
         advice = "Write categories as columns of 0 and 1."
         array = np.array([column.numbers(advice) for column in columns]).T
@@ -133,6 +137,17 @@ def read_covariates(
     _check_finite(values.array, place, option)
     _check_rows(samples, place, voice)
     return values
+
+
+def _named(place: Place) -> list[str]:
+    """Return the columns that are named, each once."""
+    names = [name.strip() for name in place.name.split(",")] if place.name else []
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(
+                f"--covariates: {place} names {name!r} more than once; give each column once."
+            )
+    return names
 
 
 def _as_matrix(array: Array, place: Place) -> Array:
@@ -155,6 +170,8 @@ def _read_stored(place: Place, option: str) -> Array:
 def _read_numbers(place: Place, option: str) -> Array:
     """Read a target to be regressed on."""
     advice = "If the values are classes, add --classify."
+    if option != _OF_FIT:
+        advice = "MODEL was fitted to numbers."
     if place.is_table:
         return np.array(read_table(place.file).column(place.name, option).numbers(advice))
     array = _read_stored(place, option)
@@ -183,9 +200,8 @@ def _as_vector(array: Array, place: Place, option: str, samples: Samples) -> Arr
     if array.ndim == 2 and 1 in array.shape:
         array = array.reshape(-1)
     if array.ndim != 1:
-        raise InputError(
-            f"{option}: {place} has shape {times(array.shape)}; expected one value for each sample."
-        )
+        what = f"has shape {times(array.shape)}" if array.shape else "is a single value"
+        raise InputError(f"{option}: {place} {what}; expected one value for each sample.")
     _check_count(len(array), place, option, samples)
     return array
 
@@ -224,6 +240,18 @@ def _check_finite(array: Array, place: Place, option: str) -> None:
         raise InputError(
             f"{option}: {place} has NaN or infinity in rows {named}{more} (counted from 0). Remove "
             "these samples from data and target, or fill them in."
+        )
+
+
+def _check_classes(array: Array, place: Place, option: str) -> None:
+    """Refuse fractions, which name no classes."""
+    fractions = array[array % 1 != 0] if array.dtype.kind == "f" else array[:0]
+    if fractions.size:
+        fit = option == _OF_FIT
+        advice = "To predict numbers, leave out --classify." if fit else "MODEL is of classes."
+        raise InputError(
+            f"{option}: {place} has numbers that are no classes, such as {fractions[0]:g}; "
+            f"expected text or whole numbers. {advice}"
         )
 
 

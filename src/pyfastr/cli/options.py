@@ -109,9 +109,32 @@ def parse_list(
         is_right = False
     if not is_right:
         raise InputError(
-            f"{option} is {text}; expected {expected}, or several with commas between them."
+            f"{option} is {text or 'empty'}; expected {expected}, or several with commas between them."
         )
     return values
+
+
+def parse_folder(text: str | Path) -> Path:
+    """Read the name of a folder; for Python an empty one would be the folder one is in.
+
+    Parameters
+    ----------
+    text : str or Path
+        What was typed, or the default.
+
+    Returns
+    -------
+    Path
+
+    Examples
+    --------
+    >>> from pyfastr.cli.options import parse_folder
+    >>> parse_folder("study").name
+    'study'
+    """
+    if text == "":
+        raise typer.BadParameter("it is empty; expected the name of a folder, or . for this one.")
+    return Path(text)
 
 
 def parse_shape(text: str, option: str) -> tuple[int, ...]:
@@ -134,5 +157,7 @@ def parse_shape(text: str, option: str) -> tuple[int, ...]:
     """
     parts = text.lower().replace("×", "x").split("x")
     if not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise InputError(f"{option} is {text}; expected sizes with an x between them, as 20x20x5.")
+        raise InputError(
+            f"{option} is {text or 'empty'}; expected sizes with an x between them, as 20x20x5."
+        )
     return tuple(map(int, parts))

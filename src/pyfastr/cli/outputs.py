@@ -1,14 +1,29 @@
 """Files that a command writes: checked before the work, and all of them there or none."""
 
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from secrets import token_hex
 from shutil import rmtree
 from types import TracebackType
 from typing import Self
 
-from pyfastr.cli.errors import InputError
+from pyfastr.cli.errors import FULL, InputError
+from pyfastr.estimators.atomic import draft_in
+
+
+@dataclass(frozen=True)
+class _Output:
+    """A place that an option gives; the ending of a folder is ""."""
+
+    option: str
+    path: Path
+    ending: str
+
+    @property
+    def draft_folder(self) -> Path:
+        """Where it is written first: a folder that is there gets its files from within."""
+        return self.path if self.path.is_dir() else self.path.absolute().parent
 
 
 class Outputs:
@@ -30,16 +45,16 @@ class Outputs:
     >>> folder = Path(tempfile.mkdtemp())
     >>> outputs = Outputs(force=False)
     >>> outputs.claim("--out", folder / "table.csv", [".csv"])
-    >>> with outputs:
-    ...     _ = outputs.draft(folder / "table.csv").write_text("a,b")
+    >>> with outputs, outputs.draft(folder / "table.csv") as draft:
+    ...     _ = draft.write_text("a,b")
     >>> (folder / "table.csv").read_text()
     'a,b'
     """
 
     def __init__(self, force: bool) -> None:
         self._force = force
-        self._claimed: dict[Path, str] = {}
-        self._drafts: dict[Path, Path] = {}
+        self._claimed: dict[Path, _Output] = {}
+        self._drafts: list[tuple[Path, _Output]] = []
 
     def claim(self, option: str, path: Path | None, endings: Sequence[str] = ()) -> None:
         """Refuse a place that cannot, or should not, be written to.
@@ -55,12 +70,16 @@ class Outputs:
         """
         if path is None:
             return
-        if endings and not path.name.endswith(tuple(endings)):
+        ending = next((ending for ending in endings if path.name.endswith(ending)), "")
+        if endings and not ending:
             raise InputError(
                 f"{option} is {path}; expected a name ending in {' or '.join(endings)}."
             )
-        self._check_place(option, path, is_file=bool(endings))
-        self._claimed[path.resolve()] = option
+        output = _Output(option, path, ending)
+        with naming(option, path):
+            self._check_place(output)
+            check_writable(output.draft_folder, ending)
+        self._claimed[path.resolve()] = output
 
     def protect(self, inputs: Iterable[Path]) -> None:
         """Refuse to replace what is read, even by force.
@@ -70,26 +89,30 @@ class Outputs:
         inputs : iterable of Path
         """
         for path in inputs:
-            option = self._claimed.get(path.resolve())
-            if option is not None:
-                raise InputError(f"{option} is {path}, which is read as input; give another name.")
+            output = self._claimed.get(path.resolve())
+            if output is not None:
+                raise InputError(
+                    f"{output.option} is {path}, which is read as input; give another name."
+                )
 
-    def draft(self, path: Path) -> Path:
-        """Return where to write what will be at `path`.
+    @contextmanager
+    def draft(self, path: Path) -> Iterator[Path]:
+        """Give a place to write what will be at `path`, which was claimed.
 
         Parameters
         ----------
         path : Path
 
-        Returns
-        -------
+        Yields
+        ------
         Path
-            With the same ending, in the same folder.
+            With the same ending, by which libraries tell formats.
         """
-        # A hidden name keeps the whole ending, by which libraries tell formats.
-        draft = path.with_name(f".{token_hex(6)}-{path.name}")
-        self._drafts[path] = draft
-        return draft
+        output = self._claimed[path.resolve()]
+        with naming(output.option, path):
+            draft = draft_in(output.draft_folder, output.ending)
+            self._drafts.append((draft, output))
+            yield draft
 
     def __enter__(self) -> Self:
         return self
@@ -102,30 +125,68 @@ class Outputs:
     ) -> None:
         try:
             if kind is None:
-                for path, draft in self._drafts.items():
-                    _move(draft, path)
+                for draft, output in self._drafts:
+                    with naming(output.option, output.path):
+                        _move(draft, output.path)
         finally:
-            for draft in self._drafts.values():
+            for draft, _ in self._drafts:
                 _remove(draft)
 
-    def _check_place(self, option: str, path: Path, *, is_file: bool) -> None:
-        """Refuse what exists, and a folder that is missing or cannot be written to."""
-        if is_file and path.is_dir():
-            raise InputError(f"{option} is {path}, a folder; give the name of a file.")
-        if path.is_file() and not is_file:
-            raise InputError(f"{option} is {path}, a file; give the name of a folder.")
+    def _check_place(self, output: _Output) -> None:
+        """Refuse what exists, and a folder that is missing."""
+        told, path = f"{output.option} is {output.path}", output.path
+        if output.ending and path.is_dir():
+            raise InputError(f"{told}, a folder; give the name of a file.")
+        if path.is_file() and not output.ending:
+            raise InputError(f"{told}, a file; give the name of a folder.")
         if path.exists() and not self._force:
             raise InputError(
-                f"{option} is {path}, which exists. Add --force to replace it, or give another "
-                "name."
+                f"{told}, which exists. Add --force to replace it, or give another name."
             )
         if not path.parent.is_dir():
-            raise InputError(f"{option} is {path}, but there is no folder {path.parent}. Make it.")
-        if not os.access(path.parent, os.W_OK):
-            raise InputError(
-                f"{option} is {path}, but the folder {path.parent} cannot be written to. "
-                "Give another one."
-            )
+            raise InputError(f"{told}, but there is no folder {path.parent}. Make it.")
+        # That a name is too long shows here, in any version of Python.
+        with suppress(FileNotFoundError):
+            path.lstat()
+
+
+@contextmanager
+def naming(option: str, path: Path) -> Iterator[None]:
+    """Tell of which option a place is that the system lets nobody write to.
+
+    Parameters
+    ----------
+    option : str
+    path : Path
+    """
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        # Model files have an error of their own, whose cause is the system's.
+        cause = error if isinstance(error, OSError) else error.__cause__
+        # One without a number was raised by a library, which has said all in words.
+        if not isinstance(cause, OSError) or cause.errno is None:
+            raise
+        advice = "Make room, or give another place." if cause.errno in FULL else "Give another one."
+        raise InputError(
+            f"{option} is {path}, which cannot be written ({cause.strerror}). {advice}"
+        ) from error
+
+
+def check_writable(folder: Path, ending: str = "") -> None:
+    """Write an empty file to a folder: whether that is possible, permissions alone do not tell.
+
+    Parameters
+    ----------
+    folder : Path
+    ending : str
+        What the name of the file ends with.
+    """
+    draft = draft_in(folder, ending)
+    try:
+        draft.touch(exist_ok=False)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _move(draft: Path, path: Path) -> None:
@@ -138,8 +199,9 @@ def _move(draft: Path, path: Path) -> None:
 
 
 def _remove(draft: Path) -> None:
-    """Remove a draft if it is still there."""
-    if draft.is_dir():
-        rmtree(draft)
-    else:
-        draft.unlink(missing_ok=True)
+    """Remove a draft if it is still there; what cannot be removed now goes another day."""
+    with suppress(OSError):
+        if draft.is_dir():
+            rmtree(draft)
+        else:
+            draft.unlink(missing_ok=True)

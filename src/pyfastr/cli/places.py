@@ -7,6 +7,8 @@ from pathlib import Path
 from pyfastr.cli.errors import InputError
 
 _GLOB = re.compile(r"[*?\[]")
+# What these endings promise is never a folder.
+_FILES = (".npy", ".npz", ".h5", ".hdf5", ".hdf", ".mat", ".csv", ".tsv")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
@@ -73,13 +75,24 @@ def parse_place(text: str, option: str, *, within: Path | None = None) -> Place:
         raise InputError(f"{option} is empty; expected FILE or FILE:NAME.")
     for end in [len(text), *_colons(text)]:
         if Path(text[:end]).exists():
-            return Place(Path(text[:end]), text[end + 1 :])
+            return _checked(Place(Path(text[:end]), text[end + 1 :]), option)
     if _GLOB.search(text):
         return Place(Path(text))
     if within is not None and not _looks_like_a_file(text):
         return Place(within, text)
     end = next(iter(_colons(text)), len(text))
     raise InputError(f"{option}: there is no file '{text[:end]}'. {_advice(text[:end])}")
+
+
+def _checked(place: Place, option: str) -> Place:
+    """Refuse a folder with the name of a file."""
+    ending = place.file.suffix.lower()
+    if ending in _FILES and place.file.is_dir():
+        raise InputError(
+            f"{option}: {place.file} is a folder; expected a file, as its name ends in {ending}. "
+            "Give one that is in it, or rename the folder."
+        )
+    return place
 
 
 def _colons(text: str) -> list[int]:

@@ -31,8 +31,7 @@ def run_demo(out: Path, voice: Voice, *, force: bool) -> None:
     found = demo.run_demo(lambda name: voice.note(f"Fitting {name} ..."), voice.verbose)
     voice.show(_table(demo.HEADER, found), "", found.choice, "")
     figure = found.figure()
-    with outputs:
-        folder = outputs.draft(out)
+    with outputs, outputs.draft(out) as folder:
         folder.mkdir()
         (folder / "coefficient.png").write_bytes(figure.png)
         found.report(figure).save_as_html(folder / "report.html")

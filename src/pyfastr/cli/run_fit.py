@@ -136,8 +136,13 @@ def _write(model: Any, read: FitData, files: FitFiles, outputs: Outputs) -> None
     """Write what was asked for."""
     from pyfastr.persistence import save
 
-    save(model, outputs.draft(files.model))
+    with outputs.draft(files.model) as draft:
+        save(model, draft)
     if files.coef_img is not None:
-        model.coef_img_.to_filename(outputs.draft(files.coef_img))
+        image = model.coef_img_
+        with outputs.draft(files.coef_img) as draft:
+            image.to_filename(draft)
     if files.report is not None:
-        make_report(model).save_as_html(outputs.draft(files.report))
+        page = make_report(model)
+        with outputs.draft(files.report) as draft:
+            page.save_as_html(draft)

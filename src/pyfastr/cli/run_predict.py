@@ -50,8 +50,8 @@ def run_predict(
     outputs.protect([*samples.files, *([] if values is None else [values.place.file])])
     with voice.hearing_warnings(), as_input_error(ValueError, OSError, what=str(samples.place)):
         columns = _predicted(model, samples, values, voice.verbose)
-    with outputs:
-        _write_table(outputs.draft(output), list(columns), zip(*columns.values(), strict=True))
+    with outputs, outputs.draft(output) as draft:
+        _write_table(draft, list(columns), zip(*columns.values(), strict=True))
     _tell(voice, path, samples, output, list(columns))
 
 

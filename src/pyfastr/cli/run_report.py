@@ -58,8 +58,10 @@ def run_report(
         y = read_target(target, samples, voice, classify=is_classifier, option="--target")
         values = covariates_of(covariates, samples, voice, model, path)
         arguments = _new_samples(model, samples, y, values)
-    with outputs, voice.hearing_warnings(), as_input_error(ValueError, OSError, what=str(path)):
-        make_report(model, background, **arguments).save_as_html(outputs.draft(output))
+    with voice.hearing_warnings(), as_input_error(ValueError, OSError, what=str(path)):
+        page = make_report(model, background, **arguments)
+    with outputs, outputs.draft(output) as draft:
+        page.save_as_html(draft)
     voice.show(facts({"model": path, "report": output}))
     voice.document(
         {

@@ -5,12 +5,12 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryFile
 
 import typer
 from rich.console import Console
 
 from pyfastr.cli.errors import INTERRUPTED, InputError, as_input_error
+from pyfastr.cli.outputs import check_writable, naming
 from pyfastr.cli.progress import display_for
 from pyfastr.cli.voice import Voice
 from pyfastr.experiments.claims import Claims
@@ -73,16 +73,16 @@ def open_store(out: Path, resume: bool) -> Store:
     -------
     Store
     """
-    with as_input_error(OSError, what=f"--out: {out} cannot be written to"):
+    with naming("--out", out):
         if out.exists() and not out.is_dir():
-            raise InputError(f"--out: {out} is a file; give a folder.")
+            raise InputError(f"--out is {out}, a file; give the name of a folder.")
         store = Store(out)
         (out / "claims").mkdir(exist_ok=True)
         # A folder that was there may take no new file, which the first result would tell too late.
-        TemporaryFile(dir=out).close()
+        check_writable(out)
     if store.file.exists() and not resume:
         raise InputError(
-            f"--out: {out} has results of an earlier run. Add --resume to go on with them, or give "
+            f"--out is {out}, which has results of an earlier run. Add --resume to go on with them, or give "
             "another folder."
         )
     return store

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyfastr.cli.errors import as_input_error
-from pyfastr.cli.outputs import Outputs
+from pyfastr.cli.outputs import Outputs, check_writable, naming
 from pyfastr.cli.samples import times
 from pyfastr.cli.summary import facts
 from pyfastr.cli.voice import Voice
@@ -59,8 +59,8 @@ def simulate_arrays(
             coef=True,
             random_state=draw.seed,
         )
-    with outputs:
-        np.savez(outputs.draft(output), X=X, y=y, coef=coef)
+    with outputs, outputs.draft(output) as draft:
+        np.savez(draft, X=X, y=y, coef=coef)
     then = f"pyfastr fit {output}:X y -o model.fastr"
     _tell(draw, voice, {"arrays": output}, then, {"sparsity": sparsity, "n_terms": n_terms})
 
@@ -75,7 +75,8 @@ def simulate_images(draw: Draw, folder: Path, voice: Voice) -> None:
         New or empty.
     voice : Voice
     """
-    with as_input_error(ValueError, OSError, what="--nifti"):
+    with as_input_error(ValueError, OSError, what="--nifti"), naming("--nifti", folder):
+        check_writable(_nearest_folder(folder.expanduser()))
         study = make_nifti_study(
             folder,
             draw.n_samples,
@@ -90,6 +91,11 @@ def simulate_images(draw: Draw, folder: Path, voice: Voice) -> None:
     )
     files = {"folder": folder, "table": study.table, "mask": study.mask}
     _tell(draw, voice, files, then, {})
+
+
+def _nearest_folder(path: Path) -> Path:
+    """Return the first of the folders around a place that is there; the others will be made."""
+    return next(parent for parent in path.absolute().parents if parent.exists())
 
 
 def _tell(

@@ -119,7 +119,7 @@ def make_tensor_regression(
     X = _draw_samples(rng, (N, *sizes), real)
     # One pass over X through a view: W is no larger than one sample.
     y = X.reshape(N, -1) @ W.ravel()
-    y += real.type(noise) * rng.standard_normal(N, dtype=real.type)
+    _add_noise(rng, y, noise)
     return (X, y, W) if coef else (X, y)
 
 
@@ -135,6 +135,17 @@ def _draw_samples(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dt
 
     map_threads(fill, range(len(pieces)))
     return X
+
+
+def _add_noise(rng: np.random.Generator, y: Array, noise: float) -> None:
+    """Add Gaussian noise to y, or refuse it for what is beyond the numbers of that type."""
+    real = y.dtype.type
+    with np.errstate(over="ignore", invalid="ignore"):
+        y += real(noise) * rng.standard_normal(len(y), dtype=real)
+    if not np.isfinite(y).all():
+        raise ValueError(
+            f"noise is {noise!r}, which makes y infinite in {y.dtype}; expected a smaller one."
+        )
 
 
 def _draw_term(

@@ -10,9 +10,10 @@ from pyfastr.display.fitted import fitted_part
 from pyfastr.display.modes import modes_of
 from pyfastr.display.remark import Advice
 from pyfastr.display.sample_advice import few_samples, influential, look_alike, small_folds
+from pyfastr.estimators.ranking import mean_and_error
 
 # Thresholds lie in [0, 1), ridges above 0; at these ends a grid has no use for more.
-LEAST_RIDGE, HIGHEST_THRESHOLD = 1e-5, 0.9
+LEAST_RIDGE, LARGEST_RIDGE, HIGHEST_THRESHOLD = 1e-5, 1e10, 0.9
 # The best of a grid of classifiers is ahead of chance by less than this many standard errors of the
 # area under a ROC curve in about nine of ten fits to noise (40 of each of three shapes). That of
 # regressions is hardly ever ahead, as R² punishes them for what they imagine.
@@ -54,16 +55,27 @@ def advice(model: Any) -> list[Advice]:
 
 def _zero(part: Any) -> Iterator[Advice]:
     """Warn of a coefficient without entries."""
-    if np.any(part.scales_):
-        return
-    if traits.is_choice(part):
-        do = (
-            "Check that the rows of X and y belong to the same samples and that both vary. If they "
-            "do, these samples do not show a relation of this form."
+    if not np.any(part.scales_):
+        what = "The coefficient is zero: predictions do not depend on X."
+        yield Advice("problem", what, _cause_of_zero(part))
+
+
+def _cause_of_zero(part: Any) -> str:
+    """Say what may have left no coefficient, as far as it can be told."""
+    starts, has_covariates = getattr(part, "starts_", None), hasattr(part, "covariate_coef_")
+    if starts is not None and starts.n_starts == 0:
+        # A search begins where there is something to explain.
+        if not has_covariates:
+            return "Check y: it is constant."
+        who = "intercept and covariates explain" if part.fit_intercept else "covariates explain"
+        return f"Check y and the covariates: {who} all of y and leave nothing to X."
+    both = "X and y vary" + " beside the covariates" * has_covariates
+    if traits.is_choice(part) or part.threshold == 0:
+        return (
+            f"Check that the rows of X and y belong to the same samples and that {both}. If so, "
+            "these samples do not show a relation of this form."
         )
-    else:
-        do = f"Check that X and y vary. If they do, lower `threshold`: it emptied {_emptied(part)}."
-    yield Advice("problem", "The coefficient is zero: predictions do not depend on X.", do)
+    return f"Check that {both}. If they do, lower `threshold`: it emptied {_emptied(part)}."
 
 
 def _emptied(part: Any) -> str:
@@ -79,15 +91,17 @@ def _chance(part: Any) -> Iterator[Advice]:
     if level is None:
         return
     scores = traits.fold_scores(part)
-    error = scores.std(ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else 0.0
+    if not len(scores):
+        return
+    mean, error = (float(own) for own in mean_and_error(scores))
     name = traits.score_name(part)
-    if scores.mean() - level > error:
-        yield from _luck(part, scores.mean(), level, name)
+    if mean - level > error:
+        yield from _luck(part, mean, level, name)
         return
     yield Advice(
         "problem",
         f"Held-out samples are predicted no better than by chance: mean {name} "
-        f"{traits.number(scores.mean())}, where {traits.number(level)} is chance.",
+        f"{traits.number(mean)}, where {traits.number(level)} is chance.",
         "Do not interpret the coefficient. Check that the rows of X and y belong together; more "
         "samples, less noise or fewer entries in X may help. "
         "`pyfastr.inference.permutation_test` tells how such scores arise by chance.",
@@ -96,9 +110,10 @@ def _chance(part: Any) -> Iterator[Advice]:
 
 def _luck(part: Any, score: float, level: float, name: str) -> Iterator[Advice]:
     """Warn of a score of classes that the best of many models may have by luck."""
-    if not hasattr(part, "classes_") or traits.n_points(part) < 2:
+    held_out = traits.held_out(part)
+    if not hasattr(part, "classes_") or traits.n_points(part) < 2 or held_out is None:
         return
-    codes = part.held_out_.target
+    codes = held_out.target
     n_positive, n = int(codes.sum()), len(codes)
     bound = level + LUCK * np.sqrt((n + 1) / (12 * n_positive * (n - n_positive)))
     if score <= bound:
@@ -139,7 +154,7 @@ def _starts(part: Any) -> Iterator[Advice]:
         yield Advice(
             "note",
             "Only one start was carried to the end, so nothing is known of other solutions.",
-            'Use `n_init="auto"` to have several starts compared.',
+            f"{_ask_for_starts(part)} to have several starts compared.",
         )
         return
     agreed = f"{starts.n_hits} of {starts.n_polished} starts that were carried to the end"
@@ -160,6 +175,13 @@ def _starts(part: Any) -> Iterator[Advice]:
         f"Run more starts (`n_init={more}`){regularise}, or use more samples. Compare fits of "
         "different `random_state` before you interpret single entries.",
     )
+
+
+def _ask_for_starts(part: Any) -> str:
+    """Say which parameter makes more than one start."""
+    if not isinstance(part.init, str):
+        return 'Leave `init` at "mixed"' + ' and `n_init` at "auto"' * (part.n_init != "auto")
+    return "Set `n_init=64`" if part.n_init == "auto" else 'Use `n_init="auto"`'
 
 
 def _doubt(confidence: float | None) -> str:
@@ -186,7 +208,7 @@ def _edges(part: Any) -> Iterator[Advice]:
     ridges, thresholds = traits.grid_of(part, "ridge"), traits.grid_of(part, "threshold")
     # Where grids of our own end on one side they do so for a reason, but a ridge may be too small.
     own_ridges, own_thresholds = (isinstance(v, str) for v in (part.ridges, part.thresholds))
-    if len(ridges) > 1 and part.ridge_ == ridges[-1]:
+    if len(ridges) > 1 and part.ridge_ == ridges[-1] < LARGEST_RIDGE:
         yield _edge("largest", "ridge", part.ridge_, f"{10 * part.ridge_:g}")
     elif len(ridges) > 1 and part.ridge_ == ridges[0] > LEAST_RIDGE and not own_ridges:
         yield _edge("smallest", "ridge", part.ridge_, f"{part.ridge_ / 10:g}")

@@ -134,10 +134,11 @@ def _of_choice(part: Any) -> Iterator[tuple[str, str]]:
     """Yield what the folds say."""
     if not traits.has_scores(part):
         return
-    scores, held_out = traits.fold_scores(part), part.held_out_
-    sizes = np.bincount(held_out.folds)
-    held = f"{sizes.min()} to {sizes.max()}" if np.ptp(sizes) else str(sizes[0])
-    yield "folds", f"{len(sizes)}, each scored on {held} held-out samples"
+    scores, held_out = traits.fold_scores(part), traits.held_out(part)
+    if held_out is not None:
+        sizes = np.unique(held_out.folds, return_counts=True)[1]
+        held = f"{sizes.min()} to {sizes.max()}" if np.ptp(sizes) else str(sizes[0])
+        yield "folds", f"{len(sizes)}, each scored on {held} held-out samples"
     if len(scores):
         spread = f", from {traits.number(scores.min())} to {traits.number(scores.max())}"
         yield traits.score_name(part), f"{traits.number(scores.mean())} on average{spread}"
@@ -166,7 +167,7 @@ def _of_design(model: Any, part: Any) -> Iterator[tuple[str, str]]:
         return
     yield "effective parameters", f"{design.n_effective:.1f}, intercept and covariates included"
     top = int(np.argmax(design.leverage))
-    mean = design.leverage.mean()
+    mean = traits.mean_leverage(part)
     yield "leverage", f"{mean:.2f} on average, {design.leverage[top]:.2f} at most (sample {top})"
     for mode, pair, r in zip(modes_of(model), design.alike, design.correlation, strict=True):
         if pair[0] < 0:

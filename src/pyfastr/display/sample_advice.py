@@ -1,6 +1,8 @@
 """Remarks on the samples of a fit: whether they are enough, and what single ones and slices do."""
 
 from collections.abc import Iterator
+from math import ceil
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ from numpy.typing import NDArray
 from pyfastr.display import traits
 from pyfastr.display.modes import modes_of
 from pyfastr.display.remark import Advice
+from pyfastr.estimators.folds import HeldOut
 
 Array = NDArray[Any]
 
@@ -16,6 +19,8 @@ Array = NDArray[Any]
 HARDLY_MORE = 1.25
 # Scores of folds that hold out fewer samples, or fewer of a class, are mostly chance.
 LEAST_HELD_OUT, LEAST_OF_CLASS = 10, 3
+# The number of folds that is advised, and the fewest samples that R² of one needs.
+USUAL_FOLDS, LEAST_FOR_SCORE = 10, 2
 # A sample stands out if it decides so much of its own fitted value, and so many times the mean.
 HIGH_LEVERAGE, TIMES_MEAN, MOST_NAMED = 0.5, 3.0, 5
 # Standard errors of entries grow by 1 / sqrt(1 - r²) with the correlation r of two slices: 7 and
@@ -31,7 +36,7 @@ def few_samples(part: Any) -> Iterator[Advice]:
     choose = f"Choose ridge and threshold with {traits.twin_name(part)}. "
     do = (
         f"{'' if traits.is_choice(part) else choose}Trust held-out scores only, never the fit to "
-        "the training samples. More samples, a coarser grid or fewer terms help."
+        f"the training samples. {_either(['More samples', *_fewer_parameters(part)])} help."
     )
     if n_samples > n_free:
         what = f"{n_samples} samples are hardly more than the {n_free} numbers fitted to them."
@@ -45,43 +50,89 @@ def few_samples(part: Any) -> Iterator[Advice]:
     )
 
 
+def _fewer_parameters(part: Any) -> list[str]:
+    """Name the ways to fewer free parameters."""
+    n_terms = traits.n_terms_of(part)
+    return ["a coarser grid", *(["fewer terms"] if n_terms > 1 else [])]
+
+
+def _either(ways: list[str]) -> str:
+    """Write a list of which one will do."""
+    *first, last = ways
+    return f"{', '.join(first)} or {last}" if first else last
+
+
 def small_folds(part: Any) -> Iterator[Advice]:
     """Warn of folds that train on too few samples, or hold out too few to be judged by."""
-    held_out = getattr(part, "held_out_", None)
+    held_out = traits.held_out(part)
     if held_out is None:
         return
-    sizes = np.bincount(held_out.folds)
+    sizes = np.unique(held_out.folds, return_counts=True)[1]
     n_samples, n_free = traits.n_samples(part), traits.n_free(part)
-    n_train = None if n_samples is None else n_samples - int(sizes.max())
-    if n_samples is not None and n_train is not None and n_train <= n_free < n_samples:
+    n_train = np.inf if n_samples is None else n_samples - int(sizes.max())
+    is_blind = n_samples is not None and n_train <= n_free < n_samples
+    if is_blind:
         yield Advice(
             "caution",
             f"Folds train on {n_train} samples, no more than the {n_free} free parameters: their "
             "scores say less than the final fit deserves.",
-            "Use more folds (`cv=10`), fewer terms or a coarser grid; with little noise, "
-            '`criterion="evidence"` holds none out.',
+            _ways_to_see(part, n_samples, len(sizes)),
         )
-    yield from _small_scores(part, held_out, sizes)
+    yield from _small_scores(part, held_out, may_be_fewer=not is_blind and len(sizes) > 2)
 
 
-def _small_scores(part: Any, held_out: Any, sizes: Array) -> Iterator[Advice]:
+def _ways_to_see(part: Any, n_samples: int, n_folds: int) -> str:
+    """Say how folds train on more samples than there are free parameters, as far as they can."""
+    further = _further_folds(part, n_samples, n_folds)
+    asked = f" (`cv={further}`)" if isinstance(part.cv, Integral | None) else ""
+    ways = [*([f"more folds{asked}"] if further else []), *_fewer_parameters(part)]
+    instead = '; with little noise, `criterion="evidence"` holds none out'
+    return f"Use {_either(ways)}{instead if _takes_evidence(part, n_samples) else ''}."
+
+
+def _further_folds(part: Any, n_samples: int, n_folds: int) -> int:
+    """Return how many folds would train on enough samples; 0 if so many cannot be scored."""
+    spare = n_samples - traits.n_free(part) - 1
+    most = _most_folds(part, n_samples)
+    wanted = max(n_folds + 1, min(USUAL_FOLDS, most), ceil(n_samples / max(spare, 1)))
+    return wanted if spare > 0 and wanted <= most else 0
+
+
+def _most_folds(part: Any, n_samples: int) -> int:
+    """Return how many folds have a score: each needs samples of both classes, or a few."""
+    if not hasattr(part, "classes_"):
+        return n_samples // LEAST_FOR_SCORE
+    held_out = traits.held_out(part)
+    first = np.unique(held_out.samples, return_index=True)[1]
+    return int(np.unique(held_out.target[first], return_counts=True)[1].min())
+
+
+def _takes_evidence(part: Any, n_samples: int) -> bool:
+    """Tell whether the choice could be made by evidence: with its loss, refit and terms."""
+    most = max(1, n_samples // traits.n_free_of(part, 1))
+    grows = isinstance(part.n_terms, str)
+    return (
+        part.loss == "squared" and bool(part.refit) and (grows or np.max(part.n_terms) <= most)
+    )
+
+
+def _small_scores(part: Any, held_out: HeldOut, *, may_be_fewer: bool) -> Iterator[Advice]:
     """Warn of scores of few samples."""
-    least, wanted, of_class = int(sizes.min()), LEAST_HELD_OUT, ""
+    folds = np.unique(held_out.folds, return_inverse=True)[1]
+    labels, wanted, of_class, kind = np.zeros(len(folds)), LEAST_HELD_OUT, "", "RepeatedKFold"
     if hasattr(part, "classes_"):
-        labels = np.unique(held_out.target)
-        counts = [
-            np.bincount(held_out.folds[held_out.target == own], minlength=len(sizes))
-            for own in labels
-        ]
-        least, wanted = min(int(c.min()) for c in counts), LEAST_OF_CLASS
-        of_class = " of a class"
+        labels, wanted, of_class = held_out.target, LEAST_OF_CLASS, " of a class"
+        kind = "RepeatedStratifiedKFold"
+    counts = [np.bincount(folds[labels == own], minlength=folds.max() + 1) for own in set(labels)]
+    least = min(int(own.min()) for own in counts)
     if least < wanted:
         yield Advice(
             "note",
             f"A fold is scored on {traits.count(least, 'held-out sample')}{of_class}: scores of "
             "single folds are mostly chance.",
-            "Judge by all held-out samples together, or use fewer folds or repeated ones "
-            "(`sklearn.model_selection.RepeatedKFold`).",
+            "Judge by all held-out samples together, or use "
+            f"{'fewer folds or ' * may_be_fewer}repeated ones "
+            f"(`sklearn.model_selection.{kind}`).",
         )
 
 
@@ -90,7 +141,7 @@ def influential(part: Any) -> Iterator[Advice]:
     design = getattr(part, "design_", None)
     if design is None:
         return
-    leverage, mean = design.leverage, design.leverage.mean()
+    leverage, mean = design.leverage, traits.mean_leverage(part)
     high = np.flatnonzero((leverage >= HIGH_LEVERAGE) & (leverage >= TIMES_MEAN * mean))
     if not len(high):
         return
@@ -111,6 +162,9 @@ def look_alike(part: Any) -> Iterator[Advice]:
     design = getattr(part, "design_", None)
     if design is None:
         return
+    # A choice has its ridge of what predicts best.
+    ridge = "; a larger ridge shares an effect evenly among them"
+    shared = "" if traits.is_choice(part) else ridge
     for mode, pair, r in zip(modes_of(part), design.alike, design.correlation, strict=True):
         if r < CORRELATED:
             continue
@@ -119,8 +173,7 @@ def look_alike(part: Any) -> Iterator[Advice]:
             "caution" if r >= SAME else "note",
             f"Slices {first} and {second} of {mode.name} are collinear in what the fit sees of "
             f"them (correlation {_near_one(r)}): their entries can hardly be told apart.",
-            "Read such entries together, not one by one, or merge slices; a larger ridge shares "
-            "an effect evenly among them.",
+            f"Read such entries together, not one by one, or merge slices{shared}.",
         )
 
 

@@ -1,11 +1,15 @@
 """Facts about a fitted model that several parts of a report state."""
 
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from pyfastr.estimators.folds import HeldOut
+from pyfastr.estimators.ranking import mean_and_error
+from pyfastr.solver.problem import power_of_two
 from pyfastr.solver.ties import Ties
 
 Array = NDArray[Any]
@@ -41,8 +45,8 @@ def has_scores(part: Any) -> bool:
     """Tell whether scores of held-out samples say anything: a constant response has none."""
     if not has_folds(part):
         return False
-    held_out = getattr(part, "held_out_", None)
-    return held_out is None or bool(np.ptp(held_out.target) > 0)
+    held = held_out(part)
+    return held is None or bool(np.ptp(held.target) > 0)
 
 
 def is_mean(part: Any) -> bool:
@@ -101,6 +105,11 @@ def fold_scores(part: Any) -> Array:
     return scores[np.isfinite(scores)]
 
 
+def spread(scores: Array) -> float:
+    """Return the standard deviation of scores, which may be too large to square."""
+    return float(mean_and_error(scores)[1] * np.sqrt(len(scores)))
+
+
 def twin_name(part: Any) -> str:
     """Return the class that chooses its own parameters."""
     return "FasTRClassifierCV" if hasattr(part, "classes_") else "FasTRRegressorCV"
@@ -123,16 +132,49 @@ def n_terms_of(part: Any) -> int:
 
 def n_free(part: Any) -> int:
     """Return the number of free parameters of a fit; that of each fold, if it is their mean."""
-    n_terms = getattr(part, "n_terms_", part.n_terms)
+    return n_free_of(part, int(getattr(part, "n_terms_", part.n_terms)))
+
+
+def n_free_of(part: Any, n_terms: int) -> int:
+    """Return the number of free parameters that a fit of so many terms would have."""
     ties = Ties(getattr(part, "symmetric_modes_", None))
     sizes = [part.coef_.shape[m] for m in ties.own(part.coef_.ndim)]
     nuisance = int(part.fit_intercept) + len(getattr(part, "covariate_coef_", ()))
-    return int(n_terms) * (sum(sizes) - len(sizes) + 1) + nuisance
+    return n_terms * (sum(sizes) - len(sizes) + 1) + nuisance
 
 
 def n_samples(part: Any) -> int | None:
-    """Return how many samples were fitted, where it is known."""
+    """Return how many samples were fitted, where it is known; those without weight were not."""
     return getattr(part, "n_samples_in_", None)
+
+
+def counting(design: Any, n_samples: int | None) -> Array:
+    """Return the numbers of the samples that count: others have no weight, and so no leverage."""
+    most_first: Array = np.argsort(-design.leverage, kind="stable")
+    return most_first[:n_samples]
+
+
+def mean_leverage(part: Any) -> float:
+    """Return the mean leverage of the samples that count."""
+    leverage = part.design_.leverage
+    return float(leverage[counting(part.design_, n_samples(part))].mean())
+
+
+def held_out(part: Any) -> HeldOut | None:
+    """Return what folds held out of the samples that count, where it is known which these are."""
+    held, design, n = getattr(part, "held_out_", None), getattr(part, "design_", None), n_samples(part)
+    if held is None or n is None:
+        return held
+    if design is None:
+        return held if held.samples.max() < n else None
+    own = np.isin(held.samples, counting(design, n))
+    some = {field.name: getattr(held, field.name)[own] for field in fields(held)}
+    return replace(held, **some) if own.any() else None
+
+
+def unit_of(*arrays: Array) -> float:
+    """Return a power of two in units of which squares of numbers are in the range of floats."""
+    return float(power_of_two(max(np.abs(own).max(initial=0.0) for own in arrays)))
 
 
 def shape_text(shape: tuple[int, ...]) -> str:

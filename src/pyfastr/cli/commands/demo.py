@@ -5,14 +5,15 @@ from typing import Annotated
 
 import typer
 
-from pyfastr.cli.options import Force, Json, Quiet
+from pyfastr.cli.options import Force, Json, Quiet, parse_folder
 from pyfastr.cli.voice import Voice
 
 
 def demo(
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the report.")] = Path(
-        "demo"
-    ),
+    out: Annotated[
+        Path,
+        typer.Option(metavar="FOLDER", parser=parse_folder, help="Folder of the report."),
+    ] = Path("demo"),
     force: Force = False,
     json: Json = False,
     quiet: Quiet = False,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pyfastr.cli.options import Json
+from pyfastr.cli.options import Json, parse_folder
 from pyfastr.cli.voice import Voice
 
 # Those of `pyfastr.experiments`, which is not imported for the sake of a help page.
@@ -27,7 +27,10 @@ Experiment = Annotated[
         autocompletion=lambda: [*EXPERIMENTS, "all"],
     ),
 ]
-Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of results and report.")]
+Out = Annotated[
+    Path,
+    typer.Option(metavar="FOLDER", parser=parse_folder, help="Folder of results and report."),
+]
 Resume = Annotated[
     bool,
     typer.Option("--resume", metavar="", help="Go on with the results in --out, or share them."),
@@ -69,6 +72,8 @@ Budget = Annotated[
 DataHome = Annotated[
     Path | None,
     typer.Option(
+        metavar="FOLDER",
+        parser=parse_folder,
         help="Folder of data-science-P1.mat to -P9.mat, for table3.",
         show_default="~/pyfastr_data",
     ),

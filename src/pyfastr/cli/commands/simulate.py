@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pyfastr.cli.errors import InputError
-from pyfastr.cli.options import OUTPUT_PANEL, Force, Json, Quiet, parse_shape
+from pyfastr.cli.options import OUTPUT_PANEL, Force, Json, Quiet, parse_folder, parse_shape
 from pyfastr.cli.voice import Voice
 
 Output = Annotated[
@@ -23,6 +23,7 @@ Nifti = Annotated[
     Path | None,
     typer.Option(
         metavar="FOLDER",
+        parser=parse_folder,
         help="New folder of images, a mask and a table of scores, instead of arrays.",
         rich_help_panel=OUTPUT_PANEL,
     ),
@@ -82,7 +83,7 @@ def simulate(
     if (output is None) == (nifti is None):
         raise InputError("Say where the data go: either --output FILE.npz or --nifti FOLDER.")
     if output is not None:
-        sizes = parse_shape(shape or "20x20x20", "--shape")
+        sizes = parse_shape("20x20x20" if shape is None else shape, "--shape")
         draw = Draw(sizes, samples or 100, noise, seed)
         simulate_arrays(
             draw,
@@ -95,5 +96,5 @@ def simulate(
     elif nifti is not None:
         if sparsity is not None or terms is not None or force:
             raise InputError("--sparsity, --terms and --force are of --output; leave them out.")
-        sizes = parse_shape(shape or "12x14x10", "--shape")
+        sizes = parse_shape("12x14x10" if shape is None else shape, "--shape")
         simulate_images(Draw(sizes, samples or 40, noise, seed), nifti, voice)
