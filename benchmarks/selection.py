@@ -1,10 +1,10 @@
 """What cross-validation costs: 5 folds, 10 thresholds and 5 ridges beside other ways to choose.
 
-``FasTRRegressorCV`` of one term makes the 250 fits in one batch, and the refit. Beside it stand its 25 fits
-without a threshold, which are those that tensorly can make, the 250 fits one by one (without a
-refit; by ``FasTRRegressor`` with its defaults, and with no more starts and sweeps than the folds
-make), tensorly's ``CPRegressor`` over the same folds and ridges, all extrapolated from some of
-their fits, and the lasso and elastic net of scikit-learn, celer and adelie on the flattened
+``FasTRRegressorCV`` of one term makes the 250 fits in one batch, and the refit. Beside it stand its
+25 fits without a threshold, which are those that tensorly can make, the 250 fits one by one
+(without a refit; by ``FasTRRegressor`` with its defaults, and with no more starts and sweeps than
+the folds make), tensorly's ``CPRegressor`` over the same folds and ridges, all extrapolated from
+some of their fits, and the lasso and elastic net of scikit-learn, celer and adelie on the flattened
 samples. Every method runs in a process of its own, and is ended at ``--limit`` seconds.
 """
 
