@@ -34,11 +34,22 @@ def without(arguments, *changes):
         ("X.npy:X", "X.npy has no names; leave out ':X'"),
         ("all.npz", "all.npz has several arrays; say which is meant. It has X, y; for example"),
         ("all.npz:Z", "all.npz has no array 'Z'. It has X, y; for example all.npz:X"),
-        ("broken.npy", "DATA: broken.npy cannot be read"),
+        (
+            "broken.npy",
+            "broken.npy cannot be read: its first bytes are of another kind of file. It",
+        ),
+        ("zip.npy", "It is damaged, or not what its name says, .npy. Save it anew."),
+        ("nothing.npy", "DATA: nothing.npy is an empty file. Save it anew."),
+        ("nothing.h5:X", "DATA: nothing.h5 is an empty file. Save it anew."),
+        ("folder.npy", "DATA: folder.npy is a folder; expected a file, as its name ends in .npy."),
+        ("folder.h5:X", "DATA: folder.h5 is a folder; expected a file, as its name ends in .h5."),
+        ("folder.csv", "Give one that is in it, or rename the folder."),
+        ("folder.csv:image", "DATA: folder.csv is a folder; expected a file"),
         ("broken.npz", "broken.npz"),
         ("broken.h5:X", "DATA: broken.h5 cannot be read"),
         ("broken.mat:X", "broken.mat"),
-        ("objects.npy", "DATA: objects.npy cannot be read"),
+        ("objects.npy", "objects.npy cannot be read: it holds Python objects; expected numbers or"),
+        ("objects.npz", "it holds Python objects; expected numbers or text. Save it with such a"),
         ("y.npy", "y.npy has shape (40,) and dtype float64; expected numbers with an axis of"),
         ("people.csv:score", "line 2 of people.csv:score"),
         ("people.csv:image", "has no column 'image'. It has id, score, age, group, site"),
@@ -52,7 +63,14 @@ def without(arguments, *changes):
 )
 def test_data_that_cannot_be_read(refused, here, data, place, message):
     np.savez(here / "all.npz", X=data[0], y=data[1])
+    (here / "all.npz").rename(here / "zip.npy")
+    np.savez(here / "all.npz", X=data[0], y=data[1])
     np.save(here / "objects.npy", np.array([{}, []], dtype=object))
+    np.savez(here / "objects.npz", X=np.array([{}, []], dtype=object))
+    for ending in ("npy", "h5"):
+        (here / f"nothing.{ending}").touch()
+    for ending in ("npy", "h5", "csv"):
+        (here / f"folder.{ending}").mkdir()
     for ending in ("npy", "npz", "h5", "mat"):
         (here / f"broken.{ending}").write_bytes(b"nothing of the kind" * 20)
     np.save(here / "none.npy", data[0][:0])
@@ -78,12 +96,16 @@ def test_data_that_cannot_be_read(refused, here, data, place, message):
         ("text.npy", "text.npy holds text, not numbers. If the values are classes, add --classify"),
         ("short.npy", "short.npy has 39 rows, but X.npy has 40 samples. They must be as many"),
         ("X.npy", "X.npy has shape 40×6×5; expected one value for each sample"),
+        ("one.npy", "TARGET: one.npy is a single value; expected one value for each sample."),
+        ("folder.csv:score", "TARGET: folder.csv is a folder; expected a file"),
         ("nan.npy", "nan.npy has NaN or infinity in rows 3, 7 (counted from 0). Remove these"),
     ],
 )
 def test_targets_that_make_no_sense(refused, here, data, place, message):
     y = data[1].copy()
     np.save(here / "short.npy", y[1:])
+    np.save(here / "one.npy", y[0])
+    (here / "folder.csv").mkdir()
     np.save(here / "text.npy", np.array(["a"] * 40))
     y[[3, 7]] = np.nan, np.inf
     np.save(here / "nan.npy", y)
@@ -142,6 +164,7 @@ def test_a_table_that_is_not_utf_8(refused, here, data):
     ("arguments", "message"),
     [
         (["--covariates", "people.csv:age,sex"], "--covariates: people.csv has no column 'sex'"),
+        (["--covariates", "people.csv:age, age"], "names 'age' more than once; give each column"),
         (["--covariates", "people.csv:group"], "Write categories as columns of 0 and 1."),
         (["--covariates", "X.npy"], "--covariates: X.npy has shape (40, 6, 5)"),
         (["--groups", "people.csv:family"], "--groups: people.csv has no column 'family'"),
@@ -149,17 +172,24 @@ def test_a_table_that_is_not_utf_8(refused, here, data):
         (["--folds", "3", "--no-cv"], "--folds is of --cv"),
         (["--threshold", "0.1,0.2", "--no-cv"], "--threshold is 0.1,0.2, but --no-cv takes one"),
         (["--threshold", "1.5"], "--threshold is 1.5; expected a number from 0 to below 1"),
+        (["--ridge", ""], "--ridge is empty; expected a number from 0 on"),
         (["--ridge", "x"], "--ridge is x; expected a number from 0 on"),
         (["--n-terms", "0"], "--n-terms is 0; expected an int from 1 on"),
         (["--n-terms", "auto,1"], "--n-terms is auto,1; expected"),
         (["--folds", "1"], "--folds"),
         (["--folds", "41"], "fitting people.csv:score to X.npy"),
         (["--scale", "rows"], "--scale is rows; expected none, element, global, or mode:"),
+        (["--scale", ""], "--scale is empty; expected none"),
         (["--scale", "mode:2"], "--scale is mode:2; expected"),
         (["--mask", "mask.nii"], "--mask is of images, but DATA is X.npy"),
         (["--coef-img", "coef.nii"], "--coef-img is of images, but DATA is X.npy"),
         (["--report", "report.pdf"], "--report is report.pdf; expected a name ending in .html"),
         (["--report", "none/report.html"], "there is no folder none. Make it."),
+        (["--classify"], "TARGET: people.csv:score has numbers that are no classes, such as"),
+        (
+            ["--classify"],
+            "expected text or whole numbers. To predict numbers, leave out --classify",
+        ),
         (["--nothing"], "No such option: --nothing"),
     ],
 )
@@ -206,11 +236,6 @@ def test_a_table_of_covariates_is_not_replaced_even_by_force(refused, model):
 def test_a_file_where_the_folder_of_the_demo_should_be(refused, here):
     (here / "demo").touch()
     assert "--out is demo, a file; give the name of a folder." in refused("demo", "--force")
-
-
-def test_a_folder_that_cannot_be_written_to(refused, here, data, monkeypatch):
-    monkeypatch.setattr("pyfastr.cli.outputs.os.access", lambda *_: False)
-    assert "cannot be written to. Give another one." in refused(*FIT)
 
 
 def test_rows_as_many_as_the_last_axis(refused, here, data):
@@ -286,12 +311,41 @@ def test_reports_that_cannot_be(refused, model, arguments, message):
 
 
 @pytest.mark.parametrize(
+    ("labels", "target", "message"),
+    [
+        ("people.csv:group", "y.npy", "expected text or whole numbers. MODEL is of classes."),
+        ("y.npy", "people.csv:group", "which is not a number. MODEL was fitted to numbers."),
+    ],
+)
+def test_further_samples_have_a_target_of_the_kind_of_the_model(
+    invoke, refused, data, labels, target, message
+):
+    fit = ("fit", "X.npy", labels, "-o", "m.fastr", "--no-cv")
+    assert invoke(*fit, *(["--classify"] if "group" in labels else [])).exit_code == 0
+    arguments = ("-o", "r.html", "--data", "X.npy", "--target", target)
+    line = refused("report", "m.fastr", *arguments)
+    assert line.startswith(("Error: --target: ", f"Error: {target}"))
+    assert line.endswith(message)
+
+
+def test_a_file_that_may_not_be_read(refused, data, monkeypatch):
+    def fail(*_args, **_kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(np, "load", fail)
+    line = refused(*FIT)
+    assert "X.npy cannot be read: Permission denied. Check that you may read it." in line
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "Say where the data go: either --output FILE.npz or --nifti FOLDER."),
         (["-o", "d.npz", "--nifti", "study"], "Say where the data go"),
         (["-o", "d.npz", "--shape", "20x"], "--shape is 20x; expected sizes with an x between"),
         (["-o", "d.npy"], "--output is d.npy; expected a name ending in .npz"),
+        (["-o", "d.npz", "--shape", ""], "--shape is empty; expected sizes with an x between"),
+        (["-o", "d.npz", "--noise", "1e308"], "noise is 1e+308, which makes y infinite in float64"),
         (["-o", "d.npz", "--noise", "inf"], "noise is inf; expected a number"),
         (["--nifti", "study", "--terms", "2"], "are of --output; leave them out"),
         (["--nifti", "study", "--shape", "5x5"], "expected three ints"),
@@ -318,17 +372,11 @@ def test_a_missing_package_names_its_extra(
     refused, here, data, monkeypatch, package, extra, arguments
 ):
     for name in ("a.h5", "a.nii"):
-        (here / name).touch()
+        (here / name).write_bytes(b"something")
     (here / "a.zarr").mkdir()
     monkeypatch.setitem(sys.modules, package, None)
     line = refused(*arguments)
     assert f"needs {package}, which is not installed. Run: pip install 'pyfastr[{extra}]'" in line
-
-
-def test_an_unwritable_folder_of_a_study(refused, here, monkeypatch):
-    (here / "file").touch()
-    line = refused("reproduce", "table1", "--quick", "--out", "file/study")
-    assert "--out: file/study cannot be written to" in line
 
 
 def test_what_nobody_expected_is_one_line_and_says_how_to_see_more(invoke, data, monkeypatch):

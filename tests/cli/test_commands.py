@@ -15,7 +15,6 @@ import pytest
 
 import pyfastr
 from pyfastr import FasTRClassifierCV, FasTRRegressor, TensorScaler
-from pyfastr.cli import main
 
 COMMANDS = ("fit", "predict", "report", "info", "simulate", "reproduce", "demo")
 
@@ -330,40 +329,6 @@ def test_a_fit_that_is_stopped_goes_on_from_its_checkpoint(start, here, soon, nu
     assert same.communicate(timeout=300)[1] == ""
     assert same.returncode == 0
     assert sorted(path.name for path in here.iterdir()) == ["d.npz", "m.fastr"]
-
-
-def test_ctrl_c_while_files_are_written_leaves_none_of_them(invoke, here, data, monkeypatch):
-    def interrupt(*_args, **_kwargs):
-        assert list(here.glob(".*-m.fastr")), "the model is written before the report"
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("pyfastr.cli.run_fit.make_report", interrupt)
-    before = sorted(here.iterdir())
-    arguments = ("fit", "X.npy", "y.npy", "-o", "m.fastr", "--report", "r.html", "--no-cv")
-    outcome = invoke(*arguments)
-    assert outcome.exit_code == 130
-    assert sorted(here.iterdir()) == before
-    (here / "m.fastr").write_text("older")
-    assert invoke(*arguments, "--force").exit_code == 130
-    assert (here / "m.fastr").read_text() == "older"
-
-
-def test_sigterm_while_files_are_written_leaves_none_of_them(here, data, monkeypatch):
-    def terminate(*_args, **_kwargs):
-        assert list(here.glob(".*-m.fastr"))
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    monkeypatch.setattr("pyfastr.cli.run_fit.make_report", terminate)
-    arguments = ("fit", "X.npy", "y.npy", "-o", "m.fastr", "--report", "r.html", "--no-cv")
-    monkeypatch.setattr(sys, "argv", ["pyfastr", *arguments])
-    before, handler = sorted(here.iterdir()), signal.getsignal(signal.SIGTERM)
-    try:
-        with pytest.raises(SystemExit) as left:
-            main()
-    finally:
-        signal.signal(signal.SIGTERM, handler)
-    assert left.value.code == 143
-    assert sorted(here.iterdir()) == before
 
 
 def test_a_person_who_watches_sees_progress_and_programs_do_not(here, data):

@@ -145,7 +145,7 @@ def test_two_processes_share_the_work(uninterrupted, tmp_path):
         (["table1", "--trials", "0"], "--trials"),
         (["table1", "--budget", "0"], "--budget"),
         (["table1", "--max-size", "5"], "no problem of table1 has 5 entries or fewer"),
-        (["table1", "--out", "{file}"], "is a file; give a folder"),
+        (["table1", "--out", "{file}"], "file, a file; give the name of a folder"),
         (["table1", "--out", "{used}"], "Add --resume to go on with them"),
         (["table1", "--out", "{impossible}"], "cannot be written to"),
     ],

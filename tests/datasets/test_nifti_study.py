@@ -81,6 +81,7 @@ def test_nothing_half_written_is_left(tmp_path, monkeypatch):
         ({"shape": (4, 4)}, r"shape is \(4, 4\); expected three ints of at least 5"),
         ({"shape": (12, 14, 4)}, "at least 5"),
         ({"noise": -1}, "noise is -1"),
+        ({"noise": 1e308}, "noise is 1e[+]308"),
     ],
 )
 def test_bad_parameters(tmp_path, params, words):

@@ -130,6 +130,8 @@ def test_no_second_array_of_the_size_of_the_data_is_made(dtype):
         ({"sparsity": "half"}, "sparsity is 'half'; expected a number"),
         ({"noise": -1}, "noise is -1; expected"),
         ({"noise": float("nan")}, "noise is nan; expected"),
+        ({"noise": 1.7e308, "n_samples": 99}, r"noise is 1\.7e\+308, which makes y infinite in"),
+        ({"noise": 1e39, "dtype": "f4"}, r"noise is 1e\+39, which makes y infinite in float32"),
         ({"n_terms": 0}, "n_terms is 0; expected an int of at least 1"),
         ({"dtype": int}, "dtype is <class 'int'>; expected float64 or float32"),
         ({"dtype": "real"}, "dtype is 'real'; expected float64 or float32"),

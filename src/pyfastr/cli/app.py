@@ -16,7 +16,8 @@ from pyfastr.cli.errors import PlainGroup
 
 _EPILOG = (
     "Exit codes: 0 done, 1 unexpected failure, 2 bad input or usage, 129 hung up, 130 "
-    "interrupted, 143 terminated. PYFASTR_TRACEBACK=1 in the environment shows the traceback of an error."
+    "interrupted, 143 terminated. PYFASTR_TRACEBACK=1 in the environment shows the traceback of an "
+    "error."
 )
 
 app = typer.Typer(

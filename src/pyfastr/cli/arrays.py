@@ -110,7 +110,7 @@ def _check_beginning(file: Path) -> None:
     beginning = _NUMPY[file.suffix.lower()]
     with file.open("rb") as stream:
         if stream.read(len(beginning)) != beginning:
-            raise ValueError("NumPy has not written it")
+            raise ValueError("its first bytes are of another kind of file")
 
 
 def _read_npy(place: Place, option: str) -> Array:
@@ -172,7 +172,9 @@ def _read_mat5(place: Place, option: str) -> Array:
     from pyfastr.datasets.matfile import check_mat_file
 
     # SciPy believes the sizes and types in a file; damaged ones can end the process.
-    check = partial(check_mat_file, place.file, most=_most_numbers(), refusal=_damaged_mat(option))
+    check = partial(
+        check_mat_file, place.file, most=_most_numbers(), refusal=partial(_damaged_mat, option)
+    )
     chosen = _chosen(place, option, filter(None, check([])))
     check([chosen])
     return np.asarray(loadmat(place.file, variable_names=[chosen])[chosen])
@@ -186,18 +188,14 @@ def _read_mat4(place: Place, option: str) -> Array:
         return np.asarray(loadmat(place.file, variable_names=[chosen])[chosen])
     except MemoryError as error:
         found = "asks for more memory than there is"
-        raise _damaged_mat(option)(place.file, "an array", found, "a MATLAB file") from error
+        raise _damaged_mat(option, place.file, "an array", found, "a MATLAB file") from error
 
 
-def _damaged_mat(option: str) -> Callable[[Path, str, str, str], InputError]:
-    """Return what makes the error of a MATLAB file that contradicts itself."""
-
-    def refusal(path: Path, field: str, found: str, expected: str) -> InputError:
-        return InputError(
-            f"{option}: {path} cannot be read: {field} {found}; expected {expected}. {_SAVE_ANEW}"
-        )
-
-    return refusal
+def _damaged_mat(option: str, path: Path, field: str, found: str, expected: str) -> InputError:
+    """Return the error of a MATLAB file that contradicts itself."""
+    return InputError(
+        f"{option}: {path} cannot be read: {field} {found}; expected {expected}. {_SAVE_ANEW}"
+    )
 
 
 def _most_numbers() -> int:

@@ -167,6 +167,6 @@ def _scaled_by(scale: str, n_modes: int) -> Any:
         return tuple(numbers)
     every = ", ".join(map(str, range(n_modes)))
     raise InputError(
-        f"--scale is {scale or 'empty'}; expected none, element, global, or mode: with some of the modes "
-        f"{every}, for example mode:0"
+        f"--scale is {scale or 'empty'}; expected none, element, global, or mode: with some of "
+        f"the modes {every}, for example mode:0"
     )

@@ -109,7 +109,8 @@ def parse_list(
         is_right = False
     if not is_right:
         raise InputError(
-            f"{option} is {text or 'empty'}; expected {expected}, or several with commas between them."
+            f"{option} is {text or 'empty'}; expected {expected}, or several with commas between "
+            "them."
         )
     return values
 
@@ -133,7 +134,7 @@ def parse_folder(text: str | Path) -> Path:
     'study'
     """
     if text == "":
-        raise typer.BadParameter("it is empty; expected the name of a folder, or . for this one.")
+        raise typer.BadParameter("it is empty; expected the name of a folder.")
     return Path(text)
 
 

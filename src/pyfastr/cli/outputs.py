@@ -169,7 +169,7 @@ def naming(option: str, path: Path) -> Iterator[None]:
             raise
         advice = "Make room, or give another place." if cause.errno in FULL else "Give another one."
         raise InputError(
-            f"{option} is {path}, which cannot be written ({cause.strerror}). {advice}"
+            f"{option} is {path}, which cannot be written to ({cause.strerror}). {advice}"
         ) from error
 
 

@@ -82,8 +82,8 @@ def open_store(out: Path, resume: bool) -> Store:
         check_writable(out)
     if store.file.exists() and not resume:
         raise InputError(
-            f"--out is {out}, which has results of an earlier run. Add --resume to go on with them, or give "
-            "another folder."
+            f"--out is {out}, which has results of an earlier run. Add --resume to go on with "
+            "them, or give another folder."
         )
     return store
 

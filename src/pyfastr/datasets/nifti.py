@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from shutil import rmtree
-from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
 from pyfastr.datasets.simulation import RandomState, _check_count, _check_number, _check_shape
+from pyfastr.estimators.atomic import draft_in
 from pyfastr.estimators.extras import require
 from pyfastr.estimators.validation import as_generator
 
@@ -102,7 +102,8 @@ def make_nifti_study(
     N, sizes = _check_count(n_subjects, "n_subjects"), _check_shape(shape)
     if len(sizes) != 3 or min(sizes) < 5:
         raise ValueError(f"shape is {shape!r}; expected three ints of at least 5.")
-    _check_number(noise, "noise", below=np.inf)
+    # Beyond, scores that are rounded to six digits leave the range of floats.
+    _check_number(noise, "noise", below=1e300)
     target = _check_empty(Path(folder))
     rng = as_generator(random_state)
 
@@ -186,12 +187,12 @@ def _draw_table(
 def _write(folder: Path, files: dict[str, Any], table: str) -> None:
     """Write all files beside the folder, then give them its name: half a study is never seen."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    partial = draft_in(folder.parent)
+    partial.mkdir()
     try:
         for name, image in files.items():
             image.to_filename(partial / name)
         (partial / "participants.tsv").write_text(table, encoding="utf-8")
-        partial.chmod(0o755)
         if folder.exists():
             folder.rmdir()
         partial.rename(folder)
