@@ -49,7 +49,30 @@ def test_a_zero_coefficient_is_a_problem_whatever_else(data):
     first = advice(model)[0]
     assert first.level == "problem"
     assert first.what.startswith("The coefficient is zero")
-    assert "lower `threshold`" in first.do
+    assert first.do == "Check y: it is constant."
+
+
+@pytest.mark.filterwarnings("ignore:The coefficient is zero")
+@pytest.mark.parametrize("kind", [FasTRRegressor, FasTRRegressorCV])
+@pytest.mark.parametrize("threshold", [0.0, 0.3])
+def test_covariates_that_explain_y_are_the_cause_of_a_zero(data, kind, threshold):
+    X, _ = data
+    Z = np.random.default_rng(0).normal(size=(80, 2))
+    thresholds = threshold if kind is FasTRRegressor else [threshold]
+    model = kind(thresholds, n_init=2, random_state=0).fit(X, Z @ [1.0, 2.0], covariates=Z)
+    do = with_words(model, "The coefficient is zero").do
+    assert "intercept and covariates explain all of y" in do
+    assert "threshold" not in do
+
+
+@pytest.mark.filterwarnings("ignore:The coefficient is zero")
+@pytest.mark.parametrize("threshold", [0.0, 0.3])
+def test_only_a_threshold_can_have_emptied_a_mode(data, threshold):
+    X, y = data
+    model = FasTRRegressor(threshold, n_init=2, random_state=0).fit(np.ones_like(X), y)
+    do = with_words(model, "The coefficient is zero").do
+    assert "X and y vary" in do
+    assert ("lower `threshold`" in do) == (threshold > 0)
 
 
 @pytest.mark.filterwarnings("ignore:No model predicts")
@@ -123,6 +146,24 @@ def test_the_largest_ridge_asks_for_a_larger_one(data):
     assert "Add 0.1 to `ridges`" in with_words(model, "largest ridge").do
 
 
+@pytest.mark.filterwarnings("ignore:No model predicts|Ridge regression on the flattened")
+def test_a_ridge_that_leaves_nothing_is_not_to_be_raised(data):
+    X, _ = data
+    y = np.random.default_rng(1).normal(size=80)
+    model = FasTRRegressorCV([0.0], [1e9, 1e12], n_terms=1, n_init=2, random_state=0).fit(X, y)
+    model.ridge_ = 1e12
+    assert not has(model, "largest ridge")
+
+
+def test_scores_too_large_to_square_are_told(data):
+    model = FasTRRegressorCV([0.0], [0.1, 1.0], n_terms=1, random_state=0).fit(*data)
+    for fold in range(5):
+        model.cv_results_[f"split{fold}_test_score"] = np.full(2, -1e220 * (fold + 1))
+    model.scores_path_ *= 1e220
+    assert "mean R² −3 × 10²²⁰" in with_words(model, "no better than by chance").what
+    assert "SD 1.6 × 10²²⁰" in model.generate_report().html
+
+
 def fit_with(data, **starts):
     """Return a good fit whose search is said to have gone otherwise."""
     model = FasTRRegressor(ridge=0.001, random_state=0).fit(*data)
@@ -152,6 +193,17 @@ def test_a_single_start_is_noted(data):
     model = FasTRRegressor(ridge=0.1, n_init=1, random_state=0).fit(*data)
     model.starts_ = SimpleNamespace(**{**vars(model.starts_), "sure": False, "n_polished": 1})
     assert 'n_init="auto"' in with_words(model, "Only one start").do
+    model.n_init = "auto"
+    assert "`n_init=64`" in with_words(model, "Only one start").do
+
+
+@pytest.mark.parametrize("n_init", [1, "auto"])
+def test_a_start_that_was_given_is_why_it_was_the_only_one(data, n_init):
+    init = [np.ones(6), np.ones(5)]
+    model = FasTRRegressor(ridge=0.1, init=init, n_init=n_init, random_state=0).fit(*data)
+    do = with_words(model, "Only one start").do
+    assert do.startswith('Leave `init` at "mixed"')
+    assert ("`n_init`" in do) == (n_init == 1)
 
 
 def test_a_mean_of_folds_explains_its_terms(data):

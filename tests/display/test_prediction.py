@@ -70,6 +70,37 @@ def test_a_constant_prediction_has_no_correlation():
     assert display.r2_ == 0
 
 
+def label_of(display):
+    return display.ax_.get_legend().get_texts()[-1].get_text()
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1e200, 1e300])
+def test_numbers_of_any_size_are_scored_and_drawn(size):
+    target, prediction = np.array([1.0, -2.0, 3.0]), np.array([1.5, -1.0, 2.0])
+    display = PredictionDisplay(size * target, size * prediction).plot()
+    display.figure_.canvas.draw()
+    assert display.r2_ == pytest.approx(r2_score(target, prediction))
+    assert display.correlation_ == pytest.approx(np.corrcoef(target, prediction)[0, 1])
+    assert "in units of 10" in display.ax_.get_xlabel()
+    assert "in units of 10" in display.ax_.get_ylabel()
+    assert 1 <= np.abs(points(display.ax_)).max() < 10
+    assert_array_equal(np.sign(points(display.ax_)), np.sign(np.stack([prediction, target], 1)))
+
+
+def test_a_score_that_is_not_defined_is_not_written():
+    display = PredictionDisplay(np.full(3, 1e300), [1.0, 2.0, 3.0]).plot()
+    assert label_of(display) == "R² = 0.000"
+    astray = PredictionDisplay([1e-250, 2e-250], [1.0, 2.0]).plot()
+    assert label_of(astray) == "R² = −1 × 10³⁰⁰\ncorrelation = 1.000"
+    assert label_of(PredictionDisplay([1.0], [2.0]).plot()) == "equal"
+
+
+def test_responses_that_no_fit_takes_are_refused(draw, fitted):
+    X, _ = draw((6, 5))
+    with pytest.raises(ValueError, match=r"y is of size 1e\+308; expected .* 1e\+300\. Rescale y"):
+        PredictionDisplay.from_estimator(fitted[2], X, np.full(len(X), 1e308))
+
+
 def test_the_roc_curve_of_held_out_samples(classifier):
     held = classifier.held_out_
     display = RocDisplay.from_estimator(classifier)

@@ -256,6 +256,34 @@ def test_with_covariates_the_score_of_chance_is_unknown():
     assert "knows nothing of X" not in " ".join(performance_text(model, model, None))
 
 
+@pytest.mark.parametrize("size", [1e-320, 1e-300, 1e-150, 1e150, 1e300])
+@pytest.mark.parametrize("is_constant", [False, True])
+def test_responses_of_any_size_are_scored_by_numbers(size, is_constant):
+    X, y = data()
+    y = np.ones(90) if is_constant else y / np.abs(y).max()
+    given = _predicted(plain(), plain(), X, size * y, None)
+    text = " ".join(performance_text(plain(), plain(), given))
+    assert "Root mean squared error: " in text
+    assert not {"inf.", "−inf.", "nan."} & set(text.split())
+    if size > 1:
+        assert f"error: {number(size * np.sqrt(np.mean(y**2)))}." in text
+    picture = plain().generate_report(X, size * y).html
+    assert "Observed against predicted" in picture
+
+
+def test_responses_that_no_fit_takes_are_refused_in_its_words():
+    X, y = data()
+    with pytest.raises(ValueError, match=r"y is of size 1e\+308; expected .* 1e\+300\. Rescale y"):
+        plain().generate_report(X, np.full(90, 1e308))
+    counts = FasTRRegressor(loss="poisson", random_state=0).fit(X, np.rint(np.exp(y / y.std())))
+    with pytest.raises(ValueError, match=r"y holds -1 at sample 0; expected counts of 0 or more"):
+        counts.generate_report(X, np.full(90, -1))
+    with pytest.raises(ValueError, match=r"y holds 1e\+240 at sample 0; expected counts up to"):
+        counts.generate_report(X, np.full(90, 1e240))
+    given = _predicted(counts, counts, X, np.zeros(90), None)
+    assert "D² of the 90 samples" in performance_text(counts, counts, given)[0]
+
+
 def test_a_single_sample_has_an_error_and_no_r2():
     X, y = data()
     given = _predicted(plain(), plain(), X[60:61], y[60:61], None)

@@ -112,6 +112,14 @@ def test_hopeless_points_do_not_flatten_the_others():
     assert 0.8 < high < 1
 
 
+def test_scores_too_large_to_square_have_an_error():
+    scores = np.array([-1e220, -2e220, -3e220]).reshape(1, 1, 1, 3)
+    grid = {"n_terms": [1], "ridges": [0.1], "thresholds": [0.0], "chosen": (0, 0, 0)}
+    display = SelectionDisplay(scores, **grid).plot()
+    assert display.error_.item() == pytest.approx(1e220 / np.sqrt(3))
+    assert np.isnan(SelectionDisplay(np.full_like(scores, np.nan), **grid).mean_).all()
+
+
 def test_folds_without_scores_are_left_out():
     scores = np.array([0.5, 0.7, np.nan, 0.2, 0.4, np.nan]).reshape(1, 1, 2, 3)
     display = SelectionDisplay(

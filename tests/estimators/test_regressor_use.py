@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from pyfastr import FasTRRegressor, TensorScaler, theory_threshold
+from pyfastr import FasTRRegressor, FasTRRegressorCV, TensorScaler, theory_threshold
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.metrics import coefficient_error
 
@@ -205,6 +205,32 @@ def test_weights_and_covariates_are_routed(draw):
         blind = cross_val_score(FasTRRegressor(n_init=4, random_state=0), X, y, cv=3)
     assert (scores > 0.9).all()
     assert (blind < 0.8).all()
+
+
+@pytest.mark.parametrize("kind", [FasTRRegressor, FasTRRegressorCV])
+def test_a_zero_names_the_thresholds_of_every_estimator(kind):
+    y = np.random.default_rng(0).normal(size=20)
+    with pytest.warns(ConvergenceWarning, match="coefficient is zero: X does not vary") as caught:
+        model = kind(random_state=0).fit(np.ones((20, 4, 3)), y)
+    (advised,) = {n for n in ("threshold", "thresholds") if n in model.get_params()}
+    assert f"`{advised}`" in str(caught[0].message)
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson"])
+def test_folds_that_see_nothing_name_evidence_where_it_is_taken(loss):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 6, 5)), rng.permutation(20)
+    model = FasTRRegressorCV([0.0], [0.1], n_terms=1, loss=loss, cv=2, random_state=0)
+    with pytest.warns(UserWarning, match="No model predicts held-out samples better") as caught:
+        model.fit(X, y)
+    assert ("evidence" in str(caught[0].message)) == (loss == "squared")
+    # The message names these parameters.
+    model.set_params(criterion="evidence", refit="auto", n_terms="auto")
+    if loss == "squared":
+        model.fit(X, y)
+    else:
+        with pytest.raises(ValueError, match="evidence"):
+            model.fit(X, y)
 
 
 def test_the_threshold_of_the_theory_is_a_number_of_the_order_of_the_bound(draw):

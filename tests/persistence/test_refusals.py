@@ -293,6 +293,12 @@ def fitted(document):
     return document["model"]["fitted"]
 
 
+def drop_column(document, tensors, name):
+    del fitted(document)["cv_results_"][name]
+    for part in ("", ".data", ".mask"):
+        tensors.pop(f"cv_results_.{name}{part}", None)
+
+
 CHOICES = {
     "one class": (
         lambda d, t: fitted(d).update(
@@ -337,6 +343,25 @@ CHOICES = {
     "columns of other lengths": (
         lambda d, t: t.update({"cv_results_.mean_test_score": np.ones(9)}),
         "cv_results_ of",
+    ),
+    **{
+        f"no column {name}": (
+            lambda d, t, name=name: drop_column(d, t, name),
+            "expected parameters and scores, in all folds, of each point",
+        )
+        for name in ("param_ridge", "param_n_terms", "split1_test_score", "mean_test_score")
+    },
+    "scores of no fold": (
+        lambda d, t: t.update(scores_path_=t["scores_path_"][..., :0]),
+        "scores_path_ of",
+    ),
+    "no leverage": (
+        lambda d, t: t.update({"best_estimator_.design_.leverage": np.empty(0)}),
+        "design_ of",
+    ),
+    "no held-out samples": (
+        lambda d, t: t.update({name: t[name][:0] for name in t if name.startswith("held_out_.")}),
+        "held_out_ of",
     ),
     "held-out samples of other lengths": (
         lambda d, t: t.update({"held_out_.folds": np.arange(3)}),

@@ -129,17 +129,18 @@ def _luck(part: Any, score: float, level: float, name: str) -> Iterator[Advice]:
 
 def _convergence(part: Any) -> Iterator[Advice]:
     """Warn of sweeps that were cut short."""
-    if getattr(part, "converged_", True) or not np.any(part.scales_):
+    moved = getattr(part, "history_", {}).get("change", ())
+    if getattr(part, "converged_", True) or not len(moved) or not np.any(part.scales_):
         return
     ways = "Raise `max_iter` or `tol`."
     if not traits.is_choice(part):
         twin = traits.twin_name(part)
         ways = f"Raise `max_iter`, `tol` or `ridge`, or let {twin} choose the ridge."
-    change = traits.number(float(part.history_["change"][-1]), 2)
+    change = traits.number(float(moved[-1]), 2)
     yield Advice(
         "caution",
         f"The sweeps did not converge: the coefficient still changed by {change} of its size in "
-        f"sweep {part.n_iter_}.",
+        f"sweep {len(moved)}.",
         ways,
     )
 

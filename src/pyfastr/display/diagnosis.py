@@ -155,7 +155,7 @@ def _of_search(part: Any) -> Iterator[tuple[str, str]]:
         sure = "sure" if starts.sure else "not sure"
         agreed = f"{starts.n_hits} of {starts.n_polished}"
         yield "starts", f"{agreed} that were carried to the end agree, {sure}"
-    if hasattr(part, "history_"):
+    if hasattr(part, "n_iter_") and hasattr(part, "converged_"):
         how = "converged" if part.converged_ else "not converged"
         yield "sweeps", f"{part.n_iter_}, {how}"
 

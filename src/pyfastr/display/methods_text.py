@@ -270,7 +270,9 @@ def _rule(part: Any) -> str:
 def _chosen(part: Any) -> str:
     """Give the choice and its score."""
     scores = traits.fold_scores(part)
-    spread = f" (SD {traits.number(traits.spread(scores), 2)} across folds)" if len(scores) > 1 else ""
+    spread = (
+        f" (SD {traits.number(traits.spread(scores), 2)} across folds)" if len(scores) > 1 else ""
+    )
     terms = (
         f", {traits.count(part.n_terms_, 'term')}"
         if len(traits.grid_of(part, "n_terms")) > 1

@@ -9,7 +9,11 @@ from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from pyfastr.display.fitted import attribute_of, fitted_part
+from pyfastr.display.traits import unit_of
 from pyfastr.estimators.namespaces import on_host
+from pyfastr.estimators.reading import LARGEST
+from pyfastr.estimators.regressor import score_numbers
+from pyfastr.solver.losses import LOSSES
 from pyfastr.sources.namespaces import to_host
 
 Array = NDArray[Any]
@@ -52,11 +56,45 @@ def observe(estimator: Any, X: Any, y: Any, covariates: Any, method: str) -> Obs
     if X is None:
         held = attribute_of(estimator, "held_out_")
         return Observed(held.target, held.prediction, held.folds)
-    fitted_part(estimator)
-    y = column_or_1d(*on_host(X, y=y))
+    part, y = fitted_part(estimator), column_or_1d(*on_host(X, y=y))
     check_consistent_length(X, y)
+    if method == "predict":
+        check_range(np.asarray(y, float), getattr(part, "loss", "squared"))
     found = _predict(getattr(estimator, method), X, covariates)
     return Observed(y, np.asarray(to_host(found)))
+
+
+def check_range(y: Array, loss: str) -> None:
+    """Refuse numbers that no fit takes, as a fit does; counts may all be zero.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,)
+    loss : str
+    """
+    size = float(np.abs(y).max(initial=0.0))
+    if size > LARGEST:
+        raise ValueError(f"y is of size {size:.3g}; expected numbers up to {LARGEST:g}. Rescale y.")
+    if size > 0 and (flaw := LOSSES[loss].flaw_of(y, None)):
+        raise ValueError(flaw)
+
+
+def finite_score(loss: str, target: Array, prediction: Array) -> float:
+    """Return R² or D², which stay finite where predictions went astray.
+
+    Parameters
+    ----------
+    loss : str
+    target, prediction : ndarray of shape (n_samples,)
+
+    Returns
+    -------
+    float
+    """
+    limit = LARGEST * unit_of(target)
+    with np.errstate(over="ignore"):
+        score = score_numbers(loss, target, np.clip(prediction, -limit, limit))
+    return max(score, -LARGEST)
 
 
 def _predict(method: Any, X: Any, covariates: Any) -> Any:

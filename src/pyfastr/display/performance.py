@@ -10,8 +10,8 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 from sklearn.utils import check_consistent_length
 
 from pyfastr.display import traits
+from pyfastr.display.observed import check_range, finite_score
 from pyfastr.estimators.namespaces import on_host, placed
-from pyfastr.estimators.regressor import score_numbers
 from pyfastr.sources.namespaces import to_host
 
 Array = NDArray[Any]
@@ -100,8 +100,10 @@ def predict_given(model: Any, part: Any, X: Any, y: Any, covariates: Any, seen: 
     target = np.asarray(*on_host(X, y=y)).reshape(-1)
     there = placed(part, values)
     if not is_classifier(part):
+        target = target.astype(float)
+        check_range(target, part.loss)
         prediction = to_host(there.predict(values, *more))
-        return Given(target.astype(float), np.asarray(prediction, float), seen)
+        return Given(target, np.asarray(prediction, float), seen)
     unknown = sorted(set(target.tolist()) - set(part.classes_.tolist()), key=str)
     if unknown:
         raise ValueError(
@@ -154,7 +156,7 @@ def performance_card(part: Any, given: Given | None) -> Card:
         return Card("Held-out score", "undefined", "the response is constant")
     if traits.has_folds(part):
         scores = traits.fold_scores(part)
-        spread = f", SD {traits.number(scores.std(ddof=1), 2)}" if len(scores) > 1 else ""
+        spread = f", SD {traits.number(traits.spread(scores), 2)}" if len(scores) > 1 else ""
         return Card(
             f"Held-out {traits.score_name(part)}",
             traits.number(part.best_score_),
@@ -168,7 +170,7 @@ def _main_score(part: Any, given: Given) -> tuple[str, str]:
     if not is_classifier(part):
         if len(given.target) < 2:
             return "root mean squared error", traits.number(_error(given))
-        value = score_numbers(part.loss, given.target, given.prediction)
+        value = finite_score(part.loss, given.target, given.prediction)
         return "D²" if traits.is_of_counts(part) else "R²", traits.number(value)
     if len(np.unique(given.target)) < 2:
         return "accuracy", traits.number(_accuracy(given))
@@ -180,7 +182,10 @@ def _accuracy(given: Given) -> float:
 
 
 def _error(given: Given) -> float:
-    return float(np.sqrt(np.mean((given.target - given.prediction) ** 2)))
+    """Return the root mean squared error."""
+    unit = traits.unit_of(given.target, given.prediction)
+    residuals = given.target / unit - given.prediction / unit
+    return float(unit * np.sqrt(np.mean(residuals**2)))
 
 
 def _given_text(part: Any, given: Given) -> str:

@@ -5,13 +5,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
-from sklearn.metrics import r2_score
 
-from pyfastr.display import style
+from pyfastr.display import style, traits
 from pyfastr.display.axes import Display
-from pyfastr.display.observed import observe
+from pyfastr.display.observed import finite_score, observe
 
 Array = NDArray[Any]
+
+# Numbers whose largest is between these are drawn as they are: others leave the range of floats
+# when areas are worked out.
+DRAWN = (1e-100, 1e100)
+# Scores that are no smaller than this are written without powers of ten.
+PLAIN = -1000.0
 
 
 class PredictionDisplay(Display):
@@ -52,10 +57,11 @@ class PredictionDisplay(Display):
         self.prediction = np.asarray(prediction, float)
         self.folds = None if folds is None else np.asarray(folds)
         enough = len(self.target) > 1
-        self.r2_ = float(r2_score(self.target, self.prediction)) if enough else np.nan
-        varies = enough and np.ptp(self.target) > 0 and np.ptp(self.prediction) > 0
         pair = (self.target, self.prediction)
-        self.correlation_ = float(np.corrcoef(*pair)[0, 1]) if varies else np.nan
+        self.r2_ = finite_score("squared", *pair) if enough else np.nan
+        scaled = np.array([own / traits.unit_of(own) for own in pair])
+        varies = enough and bool((np.ptp(scaled, axis=1) > 0).all())
+        self.correlation_ = float(np.corrcoef(scaled)[0, 1]) if varies else np.nan
 
     @classmethod
     def from_estimator(
@@ -111,10 +117,11 @@ class PredictionDisplay(Display):
         PredictionDisplay
         """
         panel = self._take_axes("ax", ax, 1, width=4.2, height=4.2)[0]
-        ends = [np.min([self.target, self.prediction]), np.max([self.target, self.prediction])]
+        both = np.array([self.target, self.prediction]) / self._unit()
+        ends = [np.min(both), np.max(both)]
         looks = {"color": style.ink(panel), "linestyle": "--", "linewidth": 1, "label": "equal"}
         panel.plot(ends, ends, **looks, zorder=1)
-        label = f"R² = {self.r2_:.3f}\ncorrelation = {self.correlation_:.3f}"
+        label = self._label()
         if by_fold and self.folds is not None:
             for place, fold in enumerate(np.unique(self.folds)):
                 self._scatter(panel, self.folds == fold, place, f"fold {fold}", kwargs)
@@ -122,11 +129,28 @@ class PredictionDisplay(Display):
         else:
             self._scatter(panel, np.ones(len(self.target), bool), 0, label, kwargs)
         panel.set_aspect("equal", adjustable="datalim")
-        held_out = self.folds is not None
-        panel.set_xlabel("predicted, held out" if held_out else "predicted")
-        panel.set_ylabel("observed")
+        held_out = ", held out" if self.folds is not None else ""
+        units = f", in units of {traits.number(self._unit())}" if self._unit() != 1 else ""
+        panel.set_xlabel(f"predicted{held_out}{units}")
+        panel.set_ylabel(f"observed{units}")
         panel.legend(fontsize="small")
         return self
+
+    def _unit(self) -> float:
+        """Return the power of ten in units of which numbers are drawn."""
+        size = max(np.abs(own).max(initial=0.0) for own in (self.target, self.prediction))
+        if size == 0 or DRAWN[0] < size < DRAWN[1]:
+            return 1.0
+        return float(10.0 ** max(np.floor(np.log10(size)), -300.0))
+
+    def _label(self) -> str:
+        """Write the scores that are defined."""
+        named = {"R²": self.r2_, "correlation": self.correlation_}
+        return "\n".join(
+            f"{name} = {f'{value:.3f}' if value > PLAIN else traits.number(value)}"
+            for name, value in named.items()
+            if np.isfinite(value)
+        )
 
     def _scatter(
         self, panel: Any, own: Array, place: int, label: str, kwargs: dict[str, Any]
@@ -140,4 +164,5 @@ class PredictionDisplay(Display):
             "linewidths": 0,
             "label": label,
         }
-        panel.scatter(self.prediction[own], self.target[own], **{**looks, **kwargs})
+        unit = self._unit()
+        panel.scatter(self.prediction[own] / unit, self.target[own] / unit, **{**looks, **kwargs})

@@ -52,8 +52,7 @@ def few_samples(part: Any) -> Iterator[Advice]:
 
 def _fewer_parameters(part: Any) -> list[str]:
     """Name the ways to fewer free parameters."""
-    n_terms = traits.n_terms_of(part)
-    return ["a coarser grid", *(["fewer terms"] if n_terms > 1 else [])]
+    return ["a coarser grid", *(["fewer terms"] if traits.n_terms_of(part) > 1 else [])]
 
 
 def _either(ways: list[str]) -> str:
@@ -68,41 +67,45 @@ def small_folds(part: Any) -> Iterator[Advice]:
     if held_out is None:
         return
     sizes = np.unique(held_out.folds, return_counts=True)[1]
-    n_samples, n_free = traits.n_samples(part), traits.n_free(part)
-    n_train = np.inf if n_samples is None else n_samples - int(sizes.max())
-    is_blind = n_samples is not None and n_train <= n_free < n_samples
+    # In files of earlier versions their number may not be known.
+    n_samples, n_free = traits.n_samples(part) or 0, traits.n_free(part)
+    n_train = n_samples - int(sizes.max())
+    is_blind = n_train <= n_free < n_samples
     if is_blind:
         yield Advice(
             "caution",
             f"Folds train on {n_train} samples, no more than the {n_free} free parameters: their "
             "scores say less than the final fit deserves.",
-            _ways_to_see(part, n_samples, len(sizes)),
+            _ways_to_see(part, n_samples, held_out),
         )
     yield from _small_scores(part, held_out, may_be_fewer=not is_blind and len(sizes) > 2)
 
 
-def _ways_to_see(part: Any, n_samples: int, n_folds: int) -> str:
+def _ways_to_see(part: Any, n_samples: int, held_out: HeldOut) -> str:
     """Say how folds train on more samples than there are free parameters, as far as they can."""
-    further = _further_folds(part, n_samples, n_folds)
-    asked = f" (`cv={further}`)" if isinstance(part.cv, Integral | None) else ""
+    further = _further_folds(part, n_samples, held_out)
+    # A splitter has a number of its own, and perhaps groups that bound it.
+    asked = f" (`cv={further}`)" if part.cv is None or isinstance(part.cv, Integral) else ""
     ways = [*([f"more folds{asked}"] if further else []), *_fewer_parameters(part)]
     instead = '; with little noise, `criterion="evidence"` holds none out'
     return f"Use {_either(ways)}{instead if _takes_evidence(part, n_samples) else ''}."
 
 
-def _further_folds(part: Any, n_samples: int, n_folds: int) -> int:
+def _further_folds(part: Any, n_samples: int, held_out: HeldOut) -> int:
     """Return how many folds would train on enough samples; 0 if so many cannot be scored."""
+    # Most samples that a fold can do without.
     spare = n_samples - traits.n_free(part) - 1
-    most = _most_folds(part, n_samples)
-    wanted = max(n_folds + 1, min(USUAL_FOLDS, most), ceil(n_samples / max(spare, 1)))
-    return wanted if spare > 0 and wanted <= most else 0
+    if spare < 1:
+        return 0
+    n_folds, most = len(np.unique(held_out.folds)), _most_folds(part, n_samples, held_out)
+    wanted = max(n_folds + 1, min(USUAL_FOLDS, most), ceil(n_samples / spare))
+    return wanted if wanted <= most else 0
 
 
-def _most_folds(part: Any, n_samples: int) -> int:
+def _most_folds(part: Any, n_samples: int, held_out: HeldOut) -> int:
     """Return how many folds have a score: each needs samples of both classes, or a few."""
     if not hasattr(part, "classes_"):
         return n_samples // LEAST_FOR_SCORE
-    held_out = traits.held_out(part)
     first = np.unique(held_out.samples, return_index=True)[1]
     return int(np.unique(held_out.target[first], return_counts=True)[1].min())
 
@@ -111,9 +114,7 @@ def _takes_evidence(part: Any, n_samples: int) -> bool:
     """Tell whether the choice could be made by evidence: with its loss, refit and terms."""
     most = max(1, n_samples // traits.n_free_of(part, 1))
     grows = isinstance(part.n_terms, str)
-    return (
-        part.loss == "squared" and bool(part.refit) and (grows or np.max(part.n_terms) <= most)
-    )
+    return part.loss == "squared" and bool(part.refit) and (grows or np.max(part.n_terms) <= most)
 
 
 def _small_scores(part: Any, held_out: HeldOut, *, may_be_fewer: bool) -> Iterator[Advice]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from pyfastr.display import style, traits
 from pyfastr.display.axes import Axes, Display
 from pyfastr.display.fitted import attribute_of, fitted_part
+from pyfastr.estimators.ranking import mean_and_error
 
 Array = NDArray[Any]
 
@@ -80,10 +81,9 @@ class SelectionDisplay(Display):
         self.chosen = chosen
         self.averaged = list(averaged)
         self.score_name = score_name
-        scored = self.scores[..., np.isfinite(self.scores).any(axis=(0, 1, 2))]
-        n_folds = max(1, scored.shape[-1])
-        self.mean_ = scored.mean(axis=-1)
-        self.error_ = scored.std(axis=-1, ddof=min(1, n_folds - 1)) / np.sqrt(n_folds)
+        is_scored = np.isfinite(self.scores).any(axis=(0, 1, 2))
+        scored = self.scores[..., is_scored] if is_scored.any() else self.scores
+        self.mean_, self.error_ = mean_and_error(np.moveaxis(scored, -1, 0))
 
     @classmethod
     def from_estimator(

@@ -162,7 +162,8 @@ def mean_leverage(part: Any) -> float:
 
 def held_out(part: Any) -> HeldOut | None:
     """Return what folds held out of the samples that count, where it is known which these are."""
-    held, design, n = getattr(part, "held_out_", None), getattr(part, "design_", None), n_samples(part)
+    held, n = getattr(part, "held_out_", None), n_samples(part)
+    design = getattr(part, "design_", None)
     if held is None or n is None:
         return held
     if design is None:

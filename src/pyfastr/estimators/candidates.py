@@ -186,14 +186,22 @@ def tell_of_terms(found: Sequence[Candidates], most: int) -> None:
 
 
 def warn_of_blind_folds(fits: TaskFits, gains: Array) -> None:
-    """Say so where folds are too small to tell models apart, and none was found to predict."""
+    """Say so where folds are too small to tell models apart, and none was found to predict.
+
+    Evidence is of the squared loss only, takes no mean of folds, and no more terms than samples
+    bear.
+    """
     problem = fits.data.problem
     n_samples = int(problem.n_effective.max())
     n_free = int(problem.degrees_of_freedom(fits.models.n_terms).max())
     mean, error = mean_and_error(gains)
     if n_samples <= n_free and mean <= error:
+        evidence = (
+            ', or, if there is little noise, criterion="evidence" (beside refit="auto" and '
+            'n_terms="auto"), which holds none out'
+        )
         warn(
             f"No model predicts held-out samples better than chance: folds train on {n_samples} "
-            f"samples, which {n_free} free parameters can fit whatever they are. Use more samples, "
-            'or, if there is little noise, criterion="evidence", which holds none out.'
+            f"samples, which {n_free} free parameters can fit whatever they are. Use more samples"
+            f"{evidence if fits.data.loss.is_quadratic else ''}."
         )

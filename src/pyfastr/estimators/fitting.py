@@ -310,9 +310,10 @@ def warn_of_zero(data: Data, zero: Array) -> None:
     """Say why the coefficients of some outputs are zero."""
     varies = data.problem.samples.response.any(axis=1)
     varies = varies.reshape(-1, data.n_outputs or 1).any(axis=0)
+    lower = "lower `threshold`, or `thresholds` of a CV estimator"
     for why, which in (
         (
-            "X does not vary, or the threshold emptied a mode. Check X, or lower `threshold`.",
+            f"X does not vary, or a threshold emptied a mode. Check X; if it varies, {lower}.",
             varies,
         ),
         ("y is constant, or intercept and covariates explain all of it. Check y.", ~varies),

@@ -20,6 +20,8 @@ from pyfastr.solver.rounds import Starts
 _INPUT = ("tensor_shape_in_", "n_features_in_")
 # What a choice takes over from its best estimator.
 SHOWN = ("factors_", "scales_", "intercept_", "covariate_coef_", "classes_", "calibration_")
+# What its table has beside the points and the scores of each fold.
+_COLUMNS = {"param_n_terms", "param_ridge", "param_threshold", "mean_test_score", "std_test_score"}
 
 Holds = Callable[[Any, Any], bool]
 
@@ -72,17 +74,12 @@ def _for_each(holds: Holds) -> Holds:
         n_outputs = _n_outputs(model)
         if n_outputs is None:
             return holds(value, model)
-        listed = type(value) is list or (isinstance(value, np.ndarray) and value.ndim == 1)
-        return (
-            listed and len(value) == n_outputs and all(holds(own, model) for own in _plain(value))
-        )
+        # The numbers of an array as Python has them.
+        values = value.tolist() if isinstance(value, np.ndarray) else value
+        listed = type(values) is list and len(values) == n_outputs
+        return listed and all(holds(own, model) for own in values)
 
     return hold
-
-
-def _plain(value: Any) -> list[Any]:
-    """Return the numbers of an array as Python has them; a list as it is."""
-    return value if type(value) is list else list(value.tolist())
 
 
 def _is_shape(value: Any, model: Any) -> bool:
@@ -184,14 +181,14 @@ def _is_design(value: Any, model: Any) -> bool:
     n_modes = len(getattr(model, "tensor_shape_in_", ()))
     pairs = _is_array(value.alike, 2, "i") and value.alike.shape == (n_modes, 2)
     alike = _is_finite_array(value.correlation, 1) and len(value.correlation) == n_modes
-    return pairs and alike and _is_finite(value.n_effective)
+    return pairs and alike and value.leverage.size > 0 and _is_finite(value.n_effective)
 
 
 def _are_held_out(value: Any, model: Any) -> bool:
     if not isinstance(value, HeldOut):
         return False
     numbers, values = (value.samples, value.folds), (value.target, value.prediction)
-    one = all(_is_array(own, 1) for own in numbers)
+    one = all(_is_array(own, 1) and own.size > 0 for own in numbers)
     several = all(_is_array(own, 1) or _is_array(own, 1 + _axes(model)) for own in values)
     return one and several and len({len(own) for own in (*numbers, *values)}) == 1
 
@@ -245,12 +242,15 @@ def _are_equal(a: Any, b: Any) -> bool:
 
 
 def _is_table(value: Any, model: Any) -> bool:
-    """Whether a table of scores has a row for every point, and names the points."""
+    """Whether a table has a row for every point, names the points, and scores them in all folds."""
     if type(value) is not dict or type(value.get("params")) is not list:
         return False
-    n_points = len(value["params"])
+    path, n_points = getattr(model, "scores_path_", None), len(value["params"])
+    n_folds = path.shape[-1] if isinstance(path, np.ndarray) and path.ndim else 0
+    scored = all(f"split{fold}_test_score" in value for fold in range(n_folds))
     columns = (own for name, own in value.items() if name != "params")
-    return n_points > 0 and all(_is_array(own, 1) and len(own) == n_points for own in columns)
+    full = n_points > 0 and all(_is_array(own, 1) and len(own) == n_points for own in columns)
+    return full and scored and value.keys() >= _COLUMNS
 
 
 def _is_index(value: Any, model: Any) -> bool:
@@ -292,14 +292,16 @@ RULES = {
     "ridge_": Rule("a finite number", lambda v, m: _is_finite(v)),
     "n_terms_": Rule("a positive whole number", lambda v, m: _is_count(v, 1)),
     "best_score_": Rule("a number", lambda v, m: _is_number(v)),
-    "cv_results_": Rule("a dict of vectors with a value for each point", _is_table),
+    "cv_results_": Rule("parameters and scores, in all folds, of each point", _is_table),
     "best_index_": Rule("the number of a point of cv_results_", _is_index),
     "best_params_": Rule("a dict", lambda v, m: type(v) is dict),
     "averaged_": Rule("a vector of whole numbers", lambda v, m: _is_array(v, 1, "iu")),
     "agreement_": Rule("a number", lambda v, m: _is_number(v)),
     "refitted_": Rule("True or False", lambda v, m: isinstance(v, bool)),
     "choice_": Rule("text", lambda v, m: isinstance(v, str)),
-    "scores_path_": Rule("an array of four axes", lambda v, m: _is_array(v, 4, "f")),
+    "scores_path_": Rule(
+        "an array of four axes", lambda v, m: _is_array(v, 4, "f") and v.shape[-1] > 0
+    ),
     "output_scores_": Rule("an array of three axes", lambda v, m: _is_array(v, 3, "f")),
     "held_out_": Rule("vectors of one length", _are_held_out),
     "reference_": Rule("None, or a complete record of a ridge regression", _is_reference),
