@@ -69,7 +69,7 @@ class FasTRRegressorCV(NumberMixin, FasTRSelection):
         of 0.95 or more.
     init, n_init, sweep, max_iter, tol, fit_intercept, symmetry, verbose, checkpoint
         As in :class:`FasTRRegressor`, for the final fit; the folds make at most 15 sweeps. With
-        ``n_init="auto"`` they have at most 256 starts each, and the final fit begins from their
+        ``n_init="auto"`` they have at most 512 starts each, and the final fit begins from their
         solutions: it searches no further if these agree. One checkpoint serves folds and final fit.
     refit_support : bool, default=True
         Whether supports found by a threshold are fitted anew without it, in folds and at the end.

@@ -112,7 +112,7 @@ def stability_selection(
     ----------
     estimator : FasTRRegressor or FasTRClassifier, or a fitted FasTRRegressorCV, FasTRClassifierCV
         With a threshold above 0; of an estimator that chooses, its choice. Left as it is. With
-        ``n_init="auto"`` every subsample has at most 256 starts. A threshold "theory" is that of
+        ``n_init="auto"`` every subsample has at most 512 starts. A threshold "theory" is that of
         all samples. In a Pipeline after TensorScaler, X is scaled by each subsample anew.
     X : array-like of shape (n_samples, p1, ..., pM)
     y : array-like of shape (n_samples,)

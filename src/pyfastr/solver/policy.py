@@ -283,7 +283,7 @@ class GridPolicy:
         Starts of each task of a brief search, and how many are polished at every ridge.
     """
 
-    budget: int = 256
+    budget: int = 512
     blind_budget: int = 8
     candidates: int = 4
     brief_starts: int = 8
