@@ -133,9 +133,101 @@ def test_the_search_for_starts_does_not_see_units_of_counts_nor_the_null_model()
 
 
 def test_what_a_loss_takes_for_y():
-    y = np.array([0.0, 2.0, -1.0])
-    assert SQUARED.flaw_of(y, None) == ""
-    assert "-1 at sample 2; expected counts of 0 or more" in POISSON.flaw_of(y, None)
+    y = np.array([0.0, 2.0, -1.0, -3.0])
+    assert SQUARED.flaw_of(y, None) == LOGISTIC.flaw_of(y, None) == ""
+    assert POISSON.flaw_of(y, None) == (
+        "y holds -1 at sample 2; expected counts of 0 or more for loss='poisson'. Use "
+        "loss='squared' for such data."
+    )
     assert POISSON.flaw_of(np.abs(y), None) == ""
-    assert "0 for all samples that count" in POISSON.flaw_of(np.abs(y), np.array([1.0, 0.0, 0.0]))
+    assert POISSON.flaw_of(np.abs(y), np.array([1.0, 1.0, 0.0, 0.0])) == ""
+    assert POISSON.flaw_of(np.abs(y), np.array([1.0, 0.0, 0.0, 0.0])) == (
+        "y holds 0 for all samples that count; expected at least one count above 0 for "
+        "loss='poisson'. Check y and sample_weight."
+    )
+    assert POISSON.flaw_of(np.array([1.0, 1e100]), None) == ""
+    assert POISSON.flaw_of(np.array([1.0, 2e100, 1.5e100]), None) == (
+        "y holds 2e+100 at sample 1; expected counts up to 1e+100 for loss='poisson'. Rescale y, "
+        "which moves only the intercept."
+    )
     assert_array_equal(LOGISTIC.target(np.array([-1.0, 1.0])), [0, 1])
+
+
+def test_curvature_at_rest_is_the_mean_variance_where_nothing_is_known():
+    counts, weights = np.array([[1.0, 3.0], [0.0, 8.0]]), np.array([[1.0, 2.0], [0.0, 4.0]])
+    assert SQUARED.curvature_at_rest(counts, None) == 1.0
+    assert_array_equal(SQUARED.curvature_at_rest(counts, weights), [1.5, 2.0])
+    assert LOGISTIC.curvature_at_rest(counts, None) == 0.25
+    assert_array_equal(LOGISTIC.curvature_at_rest(counts, weights), [0.375, 0.5])
+    assert_array_equal(POISSON.curvature_at_rest(counts, None), [2.0, 4.0])
+    assert_array_equal(POISSON.curvature_at_rest(counts, weights), [3.5, 16.0])
+
+
+def test_losses_are_read_in_units_of_y():
+    loss = np.array([4.0, 9.0])
+    assert_allclose(SQUARED.in_units_of_y(loss, 3.0), 9 * loss)
+    assert np.isinf(SQUARED.in_units_of_y(loss, 1e200)).all()
+    assert_array_equal(LOGISTIC.in_units_of_y(loss, 3.0), loss)
+    assert_array_equal(POISSON.in_units_of_y(loss, 3.0), 2 * loss)
+
+
+def test_steps_are_taken_whole_as_far_as_they_can_be_trusted():
+    sizes = np.array([0.0, 1.0, 4.0, 16.0])
+    assert_allclose(LOGISTIC.trusted_share(sizes), [1.0, 1.0, 1.0, 0.25])
+    assert_allclose(POISSON.trusted_share(sizes[1:]), np.log1p(sizes[1:]) / sizes[1:])
+    assert POISSON.trusted_share(np.array([1e-12]))[0] == pytest.approx(1)
+
+
+def test_labels_keep_their_units_and_responses_are_of_size_one():
+    response, scales = np.array([[0.5, -0.5], [1.0, 3.0]]), np.array([2.0, 10.0])
+    own, units = LOGISTIC.rescaled(response, scales)
+    assert_array_equal(own, [[1.0, -1.0], [10.0, 30.0]])
+    assert_array_equal(units, [1.0, 1.0])
+    for loss in (SQUARED, POISSON):
+        same, kept = loss.rescaled(response, scales)
+        assert_array_equal(same, response)
+        assert_array_equal(kept, scales)
+
+
+def test_counts_are_equal_if_they_differ_by_rounding():
+    assert POISSON.are_equal(np.full(3, 7.0))
+    assert POISSON.are_equal(np.array([7.0, 7.0 + 1e-8]))
+    assert not POISSON.are_equal(np.array([7.0, 7.0 + 1e-6]))
+    assert not POISSON.are_equal(np.array([0.0, 1.0]))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_offsets_of_counts_begin_at_the_level_that_makes_means_equal(n_columns, weighted):
+    seen, fitted = observed("poisson", n_columns, weighted)
+    first = POISSON.first_offset(seen.target, fitted, seen.nuisance, seen.weights)
+    assert_allclose(first, np.broadcast_to(first[:, :1], first.shape))
+    g = np.ones(fitted.shape) if seen.weights is None else seen.weights
+    total = np.sum(g * np.exp(fitted + first), axis=1)
+    assert_allclose(total, np.sum(g * seen.target, axis=1))
+
+
+def test_offsets_begin_at_zero_where_there_is_no_intercept():
+    seen, fitted = observed("poisson", 3)
+    rest = seen.nuisance[:, :, 1:]
+    assert not POISSON.first_offset(seen.target, fitted, rest, seen.weights).any()
+    assert not LOGISTIC.first_offset(seen.target, fitted, seen.nuisance, None).any()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_columns", [1, 2])
+def test_the_offset_of_squares_is_a_projection(n_columns, weighted):
+    seen, fitted = observed("squared", n_columns, weighted)
+    found = seen.offset(fitted)
+    for k, C in enumerate(seen.nuisance):
+        g = np.ones(len(C)) if seen.weights is None else seen.weights[k]
+        # The columns are orthonormal in the weights.
+        assert_allclose(found[k], C @ (C.T @ (g * (seen.target[k] - fitted[k]))), atol=1e-12)
+
+
+def test_fitted_values_that_went_astray_are_no_place_to_begin():
+    seen, fitted = observed("poisson", 1)
+    fitted[1] = 400 * np.arange(fitted.shape[1]) / fitted.shape[1]
+    fitted[2] = np.log(seen.target[2] + 1e-3)
+    assert POISSON.is_worth_keeping(seen, fitted).tolist()[1:] == [False, True]
+    assert LOGISTIC.is_worth_keeping(seen, fitted).tolist() == [True] * 3
