@@ -174,3 +174,12 @@ def test_weights_of_classes_are_checked_by_their_own_name(given):
     X = np.random.default_rng(0).normal(size=(10, 4, 3))
     with pytest.raises(ValueError, match=r"class_weight is .*weights of 0 or more for classes amo"):
         FasTRClassifier(class_weight=given).fit(X, [0, 1] * 5)
+
+
+def test_weights_of_classes_may_name_some_that_samples_do_not_have():
+    X = np.random.default_rng(0).normal(size=(10, 4, 3))
+    plain, named = (
+        FasTRClassifier(class_weight=weights, random_state=0).fit(X, [0, 1] * 5)
+        for weights in ({0: 1.0, 1: 2.0}, {0: 1.0, 1: 2.0, 2: 3.0})
+    )
+    assert_array_equal(plain.coef_, named.coef_)

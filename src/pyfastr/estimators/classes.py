@@ -38,13 +38,13 @@ def check_tensor_and_classes(
 def class_weights(class_weight: Any, y: Array, classes: Array) -> Array:
     """Return the weights of samples that those of their classes make."""
     if isinstance(class_weight, dict):
-        known = classes.tolist()
-        unknown = [name for name in class_weight if name not in known]
-        bad = {name: own for name, own in class_weight.items() if not 0 <= own < np.inf}
-        if unknown or bad:
+        known = set(classes.tolist())
+        # Classes that samples do not have do no harm where all that they have are weighed.
+        is_strange = bool(class_weight.keys() - known) and bool(known - class_weight.keys())
+        if is_strange or not all(0 <= own < np.inf for own in class_weight.values()):
             raise ValueError(
                 f"class_weight is {class_weight!r}; expected weights of 0 or more for classes "
-                f"among {known}."
+                f"among {classes.tolist()}."
             )
     weights: Array = compute_sample_weight(class_weight, y)
     return weights
