@@ -134,12 +134,13 @@ def test_labels_and_times_stay_a_matrix(fitted):
     assert_allclose(display.ax_.get_xlim(), (-0.05, 0.45))
 
 
+@pytest.mark.filterwarnings("ignore:Getting the array from a PolyQuadMesh")
 def test_hatching_covers_what_is_negative(fitted):
     for modes in (None, millimetres(fitted[3].coef_.shape)):
         display = CoefficientDisplay(fitted[3].coef_, modes=modes).plot(hatch=True)
         for panel, image in zip(display.axes_, display.images_, strict=True):
-            hatched = panel.collections[0].get_array()
-            assert_array_equal(np.ma.filled(hatched, 0), np.minimum(shown(image), 0))
+            hatched, values = panel.collections[0].get_array(), shown(image)
+            assert_array_equal(np.ma.compressed(hatched), values[values < 0])
             assert panel.collections[0].get_hatch() == "////"
 
 

@@ -256,7 +256,7 @@ def test_with_covariates_the_score_of_chance_is_unknown():
     assert "knows nothing of X" not in " ".join(performance_text(model, model, None))
 
 
-@pytest.mark.parametrize("size", [1e-320, 1e-300, 1e-150, 1e150, 1e300])
+@pytest.mark.parametrize("size", [1e-300, 1e-150, 1e150, 1e300])
 @pytest.mark.parametrize("is_constant", [False, True])
 def test_responses_of_any_size_are_scored_by_numbers(size, is_constant):
     X, y = data()
