@@ -19,7 +19,7 @@ demo: $(VENV)/.with-cli ## run the demo; its report goes to demo/
 test: $(VENV)/.with-test ## run the tests on all cores
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal
 
-# scikit-learn 1.6 takes arrays of other libraries only where SciPy is told to take them, too.
+# Older scikit-learn takes arrays of other libraries only where SciPy is told to take them, too.
 test-min: ## run them on the oldest versions that pyproject.toml allows
 	SCIPY_ARRAY_API=1 $(MAKE) test VENV=.venv-min OLDEST=1
 

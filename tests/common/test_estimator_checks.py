@@ -61,6 +61,9 @@ def expected_failures(estimator):
 @pytest.mark.usefixtures("array_api")
 @pytest.mark.filterwarnings("ignore:(SURF|OrTRR|GLTRM):sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:No model predicts held-out samples better:UserWarning")
+# Some checks of older versions have fewer samples of a class than folds.
+@pytest.mark.filterwarnings("ignore:The least populated class")
+@pytest.mark.filterwarnings("ignore:The ROC curve of held-out samples of one class")
 @parametrize_with_checks(
     [
         FasTRRegressor(),
@@ -190,6 +193,7 @@ TIGHT = {"ridge": 0.1, "n_init": 16, "tol": 1e-7, "max_iter": 500, "random_state
 
 
 @pytest.mark.usefixtures("no_array_api")
+@pytest.mark.filterwarnings("ignore:The least populated class")
 @parametrize_with_checks(
     [
         MatrixRegressor(**TIGHT),
