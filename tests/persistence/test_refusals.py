@@ -139,7 +139,7 @@ def entry(shape=(2,), offsets=(0, 16), dtype="F64"):
         ({"a": entry((2.0,), (0, 16))}, "no whole numbers"),
         ({"a": entry((2,), (0, 16, 32))}, "no whole numbers"),
         ({"a": entry(dtype="O")}, "of type 'O'"),
-        ({"a": entry(dtype=[])}, r"of type \[\]"),
+        ({"a": entry(dtype=[])}, "of type []"),
         ({"a": []}, "no type, shape and place"),
         ({"a": entry() | {"more": 1}}, "no type, shape and place"),
     ],
@@ -147,8 +147,7 @@ def entry(shape=(2,), offsets=(0, 16), dtype="F64"):
 )
 def test_entries_that_lie_are_refused(raw_file, entries, words):
     path = raw_file({"__metadata__": {"pyfastr": "{}"}} | entries, data=bytes(16))
-    with pytest.raises(ModelFileError, match=words):
-        load(path)
+    assert words in refusal(path)
 
 
 @pytest.mark.parametrize("length", [0, 2**24, 2**31, 2**60, 2**64 - 1])

@@ -13,8 +13,11 @@ from pyfastr.persistence.values import VALUES
 
 
 def shown(value):
-    """The beginning of a value, the same in every process: tests are told apart by it."""
-    return re.sub(" at 0x[0-9A-Fa-f]+", "", repr(value))[:30]
+    """The beginning of a value, the same in every process: tests are told apart by it.
+
+    It has no backslash, for which pytest does not find a test by its name.
+    """
+    return re.sub(r" at 0x[0-9A-Fa-f]+|[\\\n]", "", ascii(value))[:30]
 
 
 @pytest.fixture(name="there_and_back")
