@@ -313,7 +313,7 @@ def test_a_fit_that_is_stopped_goes_on_from_its_checkpoint(start, here, soon, nu
     rng = np.random.default_rng(0)
     np.savez(here / "d.npz", X=rng.standard_normal((60, 20, 20, 10)), y=rng.standard_normal(60))
     command = ("fit", "d.npz:X", "y", "-o", "m.fastr", "--no-cv", "--checkpoint", "c", "--quiet")
-    process = start(*command, "--n-terms", "2")
+    process = start(*command, "--n-terms", "6")
     assert soon(lambda: (here / "c").exists() or process.poll() is not None)
     assert process.poll() is None
     process.send_signal(number)
@@ -321,11 +321,11 @@ def test_a_fit_that_is_stopped_goes_on_from_its_checkpoint(start, here, soon, nu
     assert process.returncode == 128 + number
     if number == signal.SIGINT:
         assert "the same call goes on there" in errors
-    other = start(*command, "--n-terms", "3")
+    other = start(*command, "--n-terms", "5")
     _, errors = other.communicate(timeout=300)
     assert other.returncode == 2
-    assert "What differs: n_terms (2 there, 3 here)" in errors
-    same = start(*command, "--n-terms", "2")
+    assert "What differs: n_terms (6 there, 5 here)" in errors
+    same = start(*command, "--n-terms", "6")
     assert same.communicate(timeout=300)[1] == ""
     assert same.returncode == 0
     assert sorted(path.name for path in here.iterdir()) == ["d.npz", "m.fastr"]
