@@ -188,8 +188,11 @@ def test_arrays_need_no_package_beyond_the_core(tmp_path):
     """Whoever has pyfastr can open a model: the format is written and read here."""
     code = """
 import sys
-for name in ("safetensors", "nibabel", "nilearn", "tensorly", "xarray", "pandas"):
-    sys.modules[name] = None
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name in ("safetensors", "nibabel", "nilearn", "tensorly", "xarray", "pandas"):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
 from pyfastr import FasTRRegressorCV, load
 from pyfastr.datasets import make_tensor_regression
 X, y = make_tensor_regression(40, (4, 3), noise=0.1, random_state=0)

@@ -155,8 +155,8 @@ def _elastic_net(
         left,
         l1_ratio=penalty.l1_ratio,
         alphas=[penalty.strength / n],
-        # Written to.
-        coef_init=start.copy(),
+        # An array of its own, because it is written to. Columns of zeros would stay at their start.
+        coef_init=start * rest.any(axis=0),
         tol=GAP_TOL,
         max_iter=MAX_CYCLES,
         precompute=len(start) < n,
