@@ -2,6 +2,7 @@
 
 import sys
 import tokenize
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -77,8 +78,13 @@ def test_a_store_with_chunks_of_no_size_is_refused(tmp_path):
     text = described.read_text().replace(" ", "").replace("\n", "")
     assert '"chunk_shape":[2,4]' in text
     described.write_text(text.replace('"chunk_shape":[2,4]', '"chunk_shape":[0,4]'))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        X = zarr.open_array(tmp_path / "X.zarr", mode="r")
+    if X.chunks == (1, 4):
+        pytest.skip("newer Zarr warns and takes chunks of one")
     with pytest.raises(OSError, match=r"X\.zarr says that its chunks are \(0, 4\)"):
-        as_source(zarr.open_array(tmp_path / "X.zarr", mode="r"))
+        as_source(X)
 
 
 def test_a_matlab_file_is_followed_before_scipy_believes_it(tmp_path):
