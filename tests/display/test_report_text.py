@@ -22,7 +22,7 @@ from pyfastr.datasets import make_tensor_regression
 from pyfastr.display.code_text import code_for
 from pyfastr.display.methods_text import citation, methods_text
 from pyfastr.display.performance import performance_card, performance_text
-from pyfastr.display.report_sections import _predicted
+from pyfastr.display.report_sections import predictions_of
 from pyfastr.display.traits import number
 from pyfastr.display.viewer import make_viewer
 
@@ -76,24 +76,24 @@ def viewed(model, background=None):
 
 def test_training_samples_are_recognised_and_not_called_held_out():
     X, y = data()
-    given = _predicted(plain(), plain(), X[:60], y[:60], None)
+    given = predictions_of(plain(), plain(), X[:60], y[:60], None)
     text = " ".join(performance_text(plain(), plain(), given))
     assert "These are the samples that the model was fitted to" in text
     assert "Nothing is known" in text
     assert performance_card(plain(), given).value == "unknown"
-    other = _predicted(plain(), plain(), X[30:], y[30:], None)
+    other = predictions_of(plain(), plain(), X[30:], y[30:], None)
     assert "only if none of them took part" in " ".join(performance_text(plain(), plain(), other))
 
 
 def test_training_samples_of_a_classifier_are_recognised_too():
-    given = _predicted(classified(), classified(), data()[0][:60], labels()[:60], None)
+    given = predictions_of(classified(), classified(), data()[0][:60], labels()[:60], None)
     assert given.seen
 
 
 def test_classes_that_are_given_are_scored_by_curve_and_accuracy():
     X, own = data()[0][60:], labels()[60:]
     text = performance_text(
-        classified(), classified(), _predicted(classified(), classified(), X, own, None)
+        classified(), classified(), predictions_of(classified(), classified(), X, own, None)
     )
     assert "Area under the ROC curve of the 30 samples" in text[0]
     assert f"Accuracy: {number(classified().score(X, own))}." in text[0]
@@ -101,14 +101,14 @@ def test_classes_that_are_given_are_scored_by_curve_and_accuracy():
 
 def test_samples_of_one_class_have_no_curve():
     X, own = data()[0][60:], labels()[60:]
-    given = _predicted(classified(), classified(), X[own == "yes"], own[own == "yes"], None)
+    given = predictions_of(classified(), classified(), X[own == "yes"], own[own == "yes"], None)
     assert performance_card(classified(), given).name == "Accuracy of samples given"
 
 
 def test_unknown_classes_are_refused():
     X = data()[0]
     with pytest.raises(ValueError, match=r"y has the classes \['third'\]; expected those of the"):
-        _predicted(classified(), classified(), X[:2], ["third", "no"], None)
+        predictions_of(classified(), classified(), X[:2], ["third", "no"], None)
 
 
 def test_a_pipeline_predicts_through_its_scaler_with_covariates():
@@ -116,7 +116,7 @@ def test_a_pipeline_predicts_through_its_scaler_with_covariates():
     Z = np.linspace(-1, 1, 90)[:, None]
     model = make_pipeline(TensorScaler(), FasTRRegressor(ridge=0.01, random_state=0))
     model.fit(X[:60], (y + 3 * Z[:, 0])[:60], fastrregressor__covariates=Z[:60])
-    given = _predicted(model, model[-1], X[60:], y[60:], Z[60:])
+    given = predictions_of(model, model[-1], X[60:], y[60:], Z[60:])
     expected = model[-1].predict(model[0].transform(X[60:]), Z[60:])
     assert np.array_equal(given.prediction, expected)
     assert "model.fit(X, y, fastrregressor__covariates=covariates)" in code_for(model, model[-1])
@@ -135,7 +135,7 @@ def test_a_scaler_before_the_folds_is_said_to_have_seen_all_samples():
 def test_samples_and_responses_of_different_number_are_refused():
     X, y = data()
     with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[30, 20\]"):
-        _predicted(plain(), plain(), X[60:], y[70:], None)
+        predictions_of(plain(), plain(), X[60:], y[70:], None)
 
 
 def test_scores_of_ones_own_are_named_and_what_is_fixed_is_not_said_to_be_chosen():
@@ -261,7 +261,7 @@ def test_with_covariates_the_score_of_chance_is_unknown():
 def test_responses_of_any_size_are_scored_by_numbers(size, is_constant):
     X, y = data()
     y = np.ones(90) if is_constant else y / np.abs(y).max()
-    given = _predicted(plain(), plain(), X, size * y, None)
+    given = predictions_of(plain(), plain(), X, size * y, None)
     text = " ".join(performance_text(plain(), plain(), given))
     assert "Root mean squared error: " in text
     assert not {"inf.", "−inf.", "nan."} & set(text.split())
@@ -280,13 +280,13 @@ def test_responses_that_no_fit_takes_are_refused_in_its_words():
         counts.generate_report(X, np.full(90, -1))
     with pytest.raises(ValueError, match=r"y holds 1e\+240 at sample 0; expected counts up to"):
         counts.generate_report(X, np.full(90, 1e240))
-    given = _predicted(counts, counts, X, np.zeros(90), None)
+    given = predictions_of(counts, counts, X, np.zeros(90), None)
     assert "D² of the 90 samples" in performance_text(counts, counts, given)[0]
 
 
 def test_a_single_sample_has_an_error_and_no_r2():
     X, y = data()
-    given = _predicted(plain(), plain(), X[60:61], y[60:61], None)
+    given = predictions_of(plain(), plain(), X[60:61], y[60:61], None)
     error = number(abs(y[60] - plain().predict(X[60:61])[0]))
     card = performance_card(plain(), given)
     assert (card.value, card.note) == (error, "1 sample")

@@ -12,7 +12,7 @@ from pyfastr import FasTRClassifier, FasTRRegressor
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.estimators.validation import as_generator
 from pyfastr.inference import BootstrapResult, bootstrap_factors
-from pyfastr.inference.bootstrap import _aligned, _bootstrap_counts
+from pyfastr.inference.bootstrap import align_terms, bootstrap_counts
 from pyfastr.solver.models import Models
 
 mpl.use("Agg")
@@ -72,7 +72,7 @@ def test_alignment_undoes_any_order_and_any_pair_of_signs():
     reference = Models.random(1, 3, (7, 6, 5), rng)
     order, flips = np.array([2, 0, 1]), np.array([[1, -1, -1], [-1, -1, 1], [1, 1, 1]])
     shuffled = [(c[0] * flips[:, [m]])[order][None] for m, c in enumerate(reference.components)]
-    aligned = _aligned(Models(shuffled, np.ones((1, 3))), [c[0].T for c in reference.components])
+    aligned = align_terms(Models(shuffled, np.ones((1, 3))), [c[0].T for c in reference.components])
     for found, c in zip(aligned, reference.components, strict=True):
         assert_allclose(found[0], c[0].T)
 
@@ -80,7 +80,7 @@ def test_alignment_undoes_any_order_and_any_pair_of_signs():
 def test_a_term_that_is_reversed_stays_reversed():
     first, second = np.array([[1.0], [0.0]]), np.array([[0.8], [0.6]])
     models = Models([-first.T[None], np.array([[[1.0, 0.0]]])], np.ones((1, 1)))
-    found = _aligned(models, [first, second])
+    found = align_terms(models, [first, second])
     product = found[0][0] @ found[1][0].T
     assert_allclose(product, -first @ np.array([[1.0, 0.0]]))
 
@@ -101,7 +101,7 @@ def test_samples_are_fits_with_whole_number_weights(options):
     reference = kind(**options, random_state=int(rng.integers(2**31)))
     reference.fit(X, y, weights, Z)
     start = [reference.factors_[0] * reference.scales_, reference.factors_[1]]
-    for k, counts in enumerate(_bootstrap_counts(groups, 60, 4, rng)):
+    for k, counts in enumerate(bootstrap_counts(groups, 60, 4, rng)):
         model = kind(**options, init=start)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -111,7 +111,7 @@ def test_samples_are_fits_with_whole_number_weights(options):
 
 
 def test_bootstrap_samples_are_as_large_as_their_classes():
-    counts = _bootstrap_counts([np.arange(5), np.arange(5, 8)], 10, 6, np.random.default_rng(0))
+    counts = bootstrap_counts([np.arange(5), np.arange(5, 8)], 10, 6, np.random.default_rng(0))
     assert_array_equal(counts[:, :5].sum(axis=1), 5)
     assert_array_equal(counts[:, 5:8].sum(axis=1), 3)
     assert not counts[:, 8:].any()

@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold
 from pyfastr import FasTRRegressor, FasTRRegressorCV
 from pyfastr.estimators.validation import as_generator
 from pyfastr.inference import bootstrap_factors, permutation_test, stability_selection
-from pyfastr.inference.bootstrap import _bootstrap_counts
+from pyfastr.inference.bootstrap import bootstrap_counts
 
 N_SAMPLES = 60
 
@@ -85,7 +85,7 @@ def test_bootstrap_samples_are_fits_with_whole_number_weights():
     reference = FasTRRegressor(**options, random_state=int(rng.integers(2**31)))
     reference.fit(X, y, weights, Z)
     start = [reference.factors_[0] * reference.scales_, reference.factors_[1]]
-    for k, counts in enumerate(_bootstrap_counts([np.arange(N_SAMPLES)], N_SAMPLES, 3, rng)):
+    for k, counts in enumerate(bootstrap_counts([np.arange(N_SAMPLES)], N_SAMPLES, 3, rng)):
         model = FasTRRegressor(**options, init=start).fit(X, y, counts * weights, Z)
         for factor, samples in zip(model.factors_, found.samples, strict=True):
             assert_allclose(np.abs(samples[k]), np.abs(factor), atol=1e-8)

@@ -28,8 +28,8 @@ from pyfastr import (
 )
 from pyfastr.estimators.validation import as_generator
 from pyfastr.inference import bootstrap_factors, permutation_test, stability_selection
-from pyfastr.inference.bootstrap import _bootstrap_counts
-from pyfastr.inference.stability import _subsamples
+from pyfastr.inference.bootstrap import bootstrap_counts
+from pyfastr.inference.stability import subsample_counts
 from pyfastr.solver.progress import watched_by
 
 N = 45
@@ -177,7 +177,7 @@ def test_subsamples_are_scaled_by_themselves():
     chosen = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        for row in _subsamples([np.flatnonzero(weights)], N, 4, 0.5, as_generator(0)):
+        for row in subsample_counts([np.flatnonzero(weights)], N, 4, 0.5, as_generator(0)):
             scaled = TensorScaler().fit(X, sample_weight=row * weights).transform(X)
             factors = model.fit(scaled, y, row * weights).factors_
             chosen.append([factor.any(axis=1) for factor in factors])
@@ -198,7 +198,7 @@ def test_bootstrap_samples_are_scaled_by_themselves():
     reference = FasTRRegressor(ridge=0.1, random_state=int(rng.integers(2**31)))
     reference.fit(TensorScaler(per=1).fit_transform(X), y)
     start = [reference.factors_[0] * reference.scales_, reference.factors_[1]]
-    for k, counts in enumerate(_bootstrap_counts([np.arange(N)], N, 3, rng)):
+    for k, counts in enumerate(bootstrap_counts([np.arange(N)], N, 3, rng)):
         scaled = TensorScaler(per=1).fit(X, sample_weight=counts).transform(X)
         model = FasTRRegressor(ridge=0.1, init=start).fit(scaled, y, counts)
         for factor, samples in zip(model.factors_, found.samples, strict=True):

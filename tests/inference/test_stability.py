@@ -12,7 +12,7 @@ from pyfastr import FasTRClassifier, FasTRRegressor, FasTRRegressorCV
 from pyfastr.datasets import make_tensor_regression
 from pyfastr.estimators.validation import as_generator
 from pyfastr.inference import StabilityResult, stability_selection
-from pyfastr.inference.stability import _subsamples
+from pyfastr.inference.stability import subsample_counts
 
 mpl.use("Agg")
 
@@ -53,7 +53,7 @@ def test_frequencies_are_those_of_single_fits(options):
     found = stability_selection(
         model, X, y, n_subsamples=5, sample_weight=weights, covariates=Z, random_state=0
     )
-    drawn = _subsamples([np.flatnonzero(weights)], 40, 5, 0.5, as_generator(0))
+    drawn = subsample_counts([np.flatnonzero(weights)], 40, 5, 0.5, as_generator(0))
     chosen = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -66,7 +66,7 @@ def test_frequencies_are_those_of_single_fits(options):
 
 def test_subsamples_have_the_share_asked_for_of_each_class():
     groups = [np.arange(10), np.arange(10, 16)]
-    rows = _subsamples(groups, 20, 7, 0.5, np.random.default_rng(0))
+    rows = subsample_counts(groups, 20, 7, 0.5, np.random.default_rng(0))
     assert set(np.unique(rows)) == {0, 1}
     assert_array_equal(rows[:, :10].sum(axis=1), 5)
     assert_array_equal(rows[:, 10:16].sum(axis=1), 3)

@@ -13,7 +13,7 @@ from pyfastr.solver.models import Models, cosines
 from pyfastr.solver.policy import SearchPolicy
 from pyfastr.solver.problem import make_problem
 from pyfastr.solver.progress import watched_by
-from pyfastr.solver.rounds import _needed_gap, round_sizes, search
+from pyfastr.solver.rounds import needed_gap, round_sizes, search
 from pyfastr.sources import ArraySource
 
 POLICY = SearchPolicy()
@@ -103,12 +103,12 @@ def test_a_response_of_noise_is_fitted_but_never_sure():
 def test_the_gap_that_makes_sure_falls_as_samples_grow_but_for_one_start_or_several_terms():
     n_spare = (1, 10, 50, 200, 1000)
     several = ROUNDS.several_hits
-    needed = [_needed_gap(several, 1, n, ROUNDS) for n in n_spare]
+    needed = [needed_gap(several, 1, n, ROUNDS) for n in n_spare]
     assert needed[:2] == [ROUNDS.gap_of_several] * 2
     # The same lead in (N - dof) log RSS.
     assert_allclose(n_spare[2:] * np.log(needed[2:]), ROUNDS.lead_of_several)
-    assert {_needed_gap(several, 2, n, ROUNDS) for n in n_spare} == {ROUNDS.gap_of_several}
-    assert {_needed_gap(1, 1, n, ROUNDS) for n in n_spare} == {ROUNDS.gap_of_one}
+    assert {needed_gap(several, 2, n, ROUNDS) for n in n_spare} == {ROUNDS.gap_of_several}
+    assert {needed_gap(1, 1, n, ROUNDS) for n in n_spare} == {ROUNDS.gap_of_one}
 
 
 @pytest.mark.parametrize("n_samples", [40, 100, 400])

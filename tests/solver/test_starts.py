@@ -18,7 +18,7 @@ from pyfastr.solver.problem import make_problem
 from pyfastr.solver.progress import watched_by
 from pyfastr.solver.proposals import propose
 from pyfastr.solver.rounds import search
-from pyfastr.solver.starts import _for_a_sprint, _on_all_samples, anneal, pace_of, race
+from pyfastr.solver.starts import anneal, for_a_sprint, on_all_samples, pace_of, race
 from pyfastr.solver.streams import Streams
 from pyfastr.sources import ArraySource
 
@@ -308,7 +308,7 @@ def test_starts_agree_if_most_end_in_the_best_solution_and_samples_abound(
 def test_a_sprint_looks_at_no_more_samples_than_it_needs(policy, n_samples, n_seen):
     # 2.5 for each of the 11 degrees of freedom, unless that saves too few, or X is small.
     *_, problem = draw((6, 5), n_samples)
-    assert _for_a_sprint(problem, 1, np.random.default_rng(0), policy).n_samples == n_seen
+    assert for_a_sprint(problem, 1, np.random.default_rng(0), policy).n_samples == n_seen
 
 
 # There are 17 degrees of freedom: twice as many samples are plenty, but a sprint would need 48.
@@ -337,7 +337,7 @@ def test_models_of_a_sprint_that_are_wrong_are_told_by_their_residuals_of_few_sa
     wrong = Models.random(1, 1, (6, 5), np.random.default_rng(1))
     rss = few.n_samples * few.losses(wrong)
     both = Polished.concatenate([right, Polished(wrong, rss, rss), right])
-    found = _on_all_samples(problem, both, 1e-5, few.n_samples, POLICY)
+    found = on_all_samples(problem, both, 1e-5, few.n_samples, POLICY)
     exact = polish(problem, right.models, [Step(1e-5)] * 60, POLICY)
     for k in (0, 2):
         assert_allclose(found.models.coefficient(k), exact.models.coefficient(0), rtol=1e-3)

@@ -19,7 +19,7 @@ from pyfastr.solver.proposals import propose, sparse_starts
 from pyfastr.solver.settings import Settings
 from pyfastr.solver.solve import solve
 from pyfastr.solver.streams import Streams
-from pyfastr.solver.support import _n_free
+from pyfastr.solver.support import count_free
 from pyfastr.solver.sweep import cyclic_sweep, run_sweeps, simultaneous_sweep, update_mode
 from pyfastr.solver.ties import UNTIED, Ties
 from pyfastr.sources import ArraySource
@@ -188,10 +188,10 @@ def test_tied_entries_are_counted_once(shape, pair):
     assert_array_equal(problem.degrees_of_freedom(2), 2 * expected + 1)
     models = tied_models(3, 2, shape, pair, np.random.default_rng(0))
     masks = [np.ones_like(c, bool) for c in models.components]
-    assert_array_equal(_n_free(masks, problem), 2 * expected)
+    assert_array_equal(count_free(masks, problem), 2 * expected)
     for m in pair:
         masks[m][:, :, 0] = False
-    assert_array_equal(_n_free(masks, problem), 2 * (expected - 1))
+    assert_array_equal(count_free(masks, problem), 2 * (expected - 1))
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -73,7 +73,7 @@ def page_values(
     -------
     dict
     """
-    given = None if X is None else _predicted(model, part, X, y, covariates)
+    given = None if X is None else predictions_of(model, part, X, y, covariates)
     fingerprint = getattr(part, "fingerprint_", "")
     return {
         "kicker": "pyfastr model report",
@@ -135,7 +135,7 @@ def _set_threshold(part: Any) -> str:
     return part.threshold if isinstance(part.threshold, str) else traits.number(part.threshold)
 
 
-def _predicted(model: Any, part: Any, X: Any, y: Any, covariates: Any) -> Given:
+def predictions_of(model: Any, part: Any, X: Any, y: Any, covariates: Any) -> Given:
     """Predict what was given, and see whether the model was fitted to it."""
     given = predict_given(model, part, X, y, covariates, seen=False)
     if len(given.target) != traits.n_samples(part):

@@ -138,19 +138,19 @@ def bootstrap_factors(
     scaling = Scaling(scalers, X, sample_weight)
     rng = as_generator(random_state)
     model.set_params(random_state=int(rng.integers(2**31)))
-    counts = _bootstrap_counts(strata(model, data), len(data.y), n_bootstrap, rng)
+    counts = bootstrap_counts(strata(model, data), len(data.y), n_bootstrap, rng)
     with showing(verbose):
         model._fit_data(scaling.apply(data, np.ones(len(data.y)))[0])
         start = [model.factors_[0] * model.scales_, *model.factors_[1:]]
         settings = replace(model._settings(data.source.shape), init=start)
         found = fit_resamples(data, scaling, counts, settings, rng)
-    samples = _aligned(found, model.factors_)
+    samples = align_terms(found, model.factors_)
     tail = (1 - confidence) / 2
     lower, upper = ([np.quantile(s, q, axis=0) for s in samples] for q in (tail, 1 - tail))
     return BootstrapResult(model.factors_, lower, upper, samples, confidence, modes_of(model))
 
 
-def _bootstrap_counts(
+def bootstrap_counts(
     groups: list[Array], n_samples: int, n_bootstrap: int, rng: np.random.Generator
 ) -> Array:
     """Draw how often each sample is in each bootstrap sample, as many of each group as it has."""
@@ -161,7 +161,7 @@ def _bootstrap_counts(
     return counts
 
 
-def _aligned(models: Models, reference: list[Array]) -> list[Array]:
+def align_terms(models: Models, reference: list[Array]) -> list[Array]:
     """Return components ``(K, p_m, R)`` in the order and with the signs of the reference."""
     cosines = np.stack(
         [np.einsum("pr,ksp->krs", f, c) for f, c in zip(reference, models.components, strict=True)]

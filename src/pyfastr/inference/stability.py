@@ -155,7 +155,7 @@ def stability_selection(
     settings = model._settings(data.source.shape)
     _check_threshold(settings.threshold)
     rng = as_generator(random_state)
-    counts = _subsamples(strata(model, data), len(data.y), n_subsamples, fraction, rng)
+    counts = subsample_counts(strata(model, data), len(data.y), n_subsamples, fraction, rng)
     with showing(verbose):
         models = fit_resamples(data, Scaling(scalers, X, sample_weight), counts, settings, rng)
     alive = models.scales[..., None] != 0
@@ -163,7 +163,7 @@ def stability_selection(
     return StabilityResult(chosen, n_subsamples, fraction, modes_of(model))
 
 
-def _subsamples(
+def subsample_counts(
     groups: list[Array],
     n_samples: int,
     n_subsamples: int,

@@ -320,10 +320,10 @@ def _stands_apart(
     # Where any data could be fitted exactly, a good fit says nothing.
     if n_spare <= 0 or len(found.rss) == 1:
         return False
-    return lead >= _needed_gap(int(hits[0]), n_terms, n_spare, policy)
+    return lead >= needed_gap(int(hits[0]), n_terms, n_spare, policy)
 
 
-def _needed_gap(n_hits: int, n_terms: int, n_spare: int, policy: RoundsPolicy) -> float:
+def needed_gap(n_hits: int, n_terms: int, n_spare: int, policy: RoundsPolicy) -> float:
     """How far ahead a solution must be, given the samples beyond the free parameters."""
     if n_hits < policy.several_hits:
         return policy.gap_of_one

@@ -209,14 +209,14 @@ def race(
     if not first or not can_sprint(problem, n_terms, policy):
         broad = first and n_starts >= policy.race.broad_from
         return run(problem, tasks, pace_of(problem, n_terms, ridge, policy, broad=broad), kind)
-    few = _for_a_sprint(problem, n_terms, streams.common, policy)
+    few = for_a_sprint(problem, n_terms, streams.common, policy)
     # Sums of so many samples point at a single term, and random starts fail more often.
     short: Kind = "spectral" if kind == "mixed" and n_terms == 1 else kind
     done: list[tuple[Models, Polished]] = []
     for _ in range(policy.race.n_sprints):
         models, found = run(few, tasks, policy.race.sprint, short)
         if few is not problem:
-            found = _on_all_samples(problem, found, ridge, few.n_samples, policy)
+            found = on_all_samples(problem, found, ridge, few.n_samples, policy)
         # Each task for itself: the samples one fold holds out must not decide how it is searched.
         tasks = _unexplained(problem, found, policy)
         if few is problem:
@@ -252,7 +252,7 @@ def _polished(
     return Polished.concatenate([found.take(np.flatnonzero(settled)), slow]).take(order)
 
 
-def _on_all_samples(
+def on_all_samples(
     problem: Problem, found: Polished, ridge: float, n_few: int, policy: SearchPolicy
 ) -> Polished:
     """Polish the best model of each task, which few samples led to, on all of them.
@@ -277,7 +277,7 @@ def can_sprint(problem: Problem, n_terms: int, policy: SearchPolicy) -> bool:
     return _plenty(problem, n_terms, policy.race.sprint_needs) >= 1
 
 
-def _for_a_sprint(
+def for_a_sprint(
     problem: Problem, n_terms: int, rng: np.random.Generator, policy: SearchPolicy
 ) -> Problem:
     """Return the problem, or one of each few samples if they abound all the more."""

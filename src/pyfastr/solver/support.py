@@ -37,7 +37,7 @@ def refit(
     steps come first, as sweeps alone crawl there.
     """
     masks = [c != 0 for c in models.components]
-    n_free = _n_free(masks, problem)
+    n_free = count_free(masks, problem)
     ridges = ridge_of_refit(problem, models, ridge, policy)
     penalty = Penalty(ridges, 0.0, masks)
     if foresight is not None:
@@ -58,14 +58,14 @@ def ridge_of_refit(
     problem: Problem, models: Models, ridge: float | Array, policy: SearchPolicy
 ) -> Array:
     """Return the ridge ``(K,)`` with which the non-zero entries of models are refitted."""
-    n_free = _n_free([c != 0 for c in models.components], problem)
+    n_free = count_free([c != 0 for c in models.components], problem)
     share = _share_of_ridge(problem, models, n_free, policy)
     return np.broadcast_to(ridge, len(models)) * share
 
 
 def _share_of_ridge(problem: Problem, models: Models, n_free: Array, policy: SearchPolicy) -> Array:
     """Share of the ridge that so many free entries of each model are refitted with."""
-    n_all = _n_free([np.ones_like(c, bool) for c in models.components], problem)
+    n_all = count_free([np.ones_like(c, bool) for c in models.components], problem)
     if not problem.loss.is_quadratic:
         # Labels and counts are noisy, and a single entry may tell them apart, or zeros from others:
         # it has to stay finite.
@@ -124,7 +124,9 @@ def thin_supports(
     masks = _masks(thinned, sparsity > 0, own.zero)
     ridges = np.where(sparsity > 0, own.refit_ridge, ridge)
     refitted = polish(problem, thinned, [Step(ridges)] * policy.refit.n_steps, policy, masks)
-    return Supported(refitted.models, evidence(problem, refitted, _n_free(masks, problem), policy))
+    return Supported(
+        refitted.models, evidence(problem, refitted, count_free(masks, problem), policy)
+    )
 
 
 def hop(
@@ -175,7 +177,7 @@ def evidence(problem: Problem, fits: Polished, n_free: Array, policy: SearchPoli
     return left * np.log((fits.rss + SMALLEST_SHARE * problem.n_samples) / left)
 
 
-def _n_free(masks: list[Array], problem: Problem) -> Array:
+def count_free(masks: list[Array], problem: Problem) -> Array:
     """Free entries of every model: a term's modes share one scale, and tied ones their entries."""
     sizes = np.stack([masks[m].sum(axis=2) for m in problem.ties.own(len(masks))])
     return np.where(sizes.all(axis=0), sizes.sum(axis=0) - len(sizes) + 1, 0).sum(axis=1)
